@@ -1,0 +1,1 @@
+"""Where arrivals come from: one module for each kind of source."""

@@ -1,0 +1,1 @@
+"""Where published windows go: one module for each kind of target, one interface."""

@@ -1,0 +1,1 @@
+"""When and where: Dagster definitions, settings, jobs and the command line. What exists is in ``assets``."""
