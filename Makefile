@@ -1,0 +1,43 @@
+# Everything runs in .venv, made from requirements.lock. Nothing but Python 3.11+, pip and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.made-from-the-lock
+
+.PHONY: setup demo test check ui bench lock clean
+.DEFAULT_GOAL := setup
+
+setup: $(STAMP)  ## the virtual environment, from the lock file with hashes
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 14), "Python 3.11, 3.12 or 3.13 is needed"'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $(STAMP)
+
+demo: $(STAMP)  ## New York's flights of 2013 through the whole platform
+	$(BIN)/python samples/flights.py
+	$(BIN)/lowwater run nyc_departures
+
+test: $(STAMP)  ## every test that needs no browser
+	$(BIN)/pytest -m "not ui"
+
+check: $(STAMP)  ## format, lint, types, imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+ui: $(STAMP)  ## the Dagster UI and daemon on the embedded instance
+	$(BIN)/lowwater ui
+
+bench: $(STAMP)  ## speed and memory, as ratios inside one run
+	$(BIN)/python -m benchmarks
+
+lock:  ## resolve pyproject.toml anew; needs uv
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --extra dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) data
