@@ -57,11 +57,11 @@ def write_landing_files(reports: pl.DataFrame, folder: Path) -> int:
     preparation is not taken for a changed source.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    number = 0
-    for number, (day, rows) in enumerate(by_arrival_day(reports), start=1):
+    days = dict(by_arrival_day(reports))
+    for day, rows in days.items():
         packed = gzip.compress(rows.write_ndjson().encode(), compresslevel=6, mtime=0)
         (folder / f"{day}.ndjson.gz").write_bytes(packed)
-    return number
+    return len(days)
 
 
 def main() -> None:
