@@ -25,7 +25,7 @@ class SpecProblem:
     """One mistake in a stream spec: where it is, what stands there, what may stand there.
 
     ``path`` is the place inside the file, such as ``profiles.satellite.grace``. ``hint`` may be
-    empty.
+    empty, ``line`` (from 1) unknown.
     """
 
     file: str
@@ -33,10 +33,12 @@ class SpecProblem:
     found: str
     allowed: str
     hint: str = ""
+    line: int | None = None
 
     def __str__(self) -> str:
         """All of it in one line."""
-        where = f"{self.file}: {self.path}" if self.path else self.file
+        file = self.file if self.line is None else f"{self.file}:{self.line}"
+        where = f"{file}: {self.path}" if self.path else file
         line = f"{where}: found {self.found}; allowed: {self.allowed}"
         return f"{line} ({self.hint})" if self.hint else line
 
