@@ -1,0 +1,101 @@
+"""From the mistakes of a validation to problems a person can act on.
+
+Here belongs the telling: path, what was found, what is allowed, the nearest known name. What is a
+mistake is decided in the other ``spec_*`` modules.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from transforms.errors import SpecProblem
+from transforms.spec_fields import MISTAKE
+from transforms.spec_partitions import Arrival, Events
+from transforms.spec_profiles import Profile
+from transforms.spec_source import Columns, Source, TimeColumn
+from transforms.spec_windows import window_fields
+from transforms.spec_words import (
+    Mistake,
+    Path,
+    Words,
+    allowed_at,
+    found_words,
+    nearest,
+    path_words,
+)
+from transforms.spec_yaml import Document
+
+_PROFILE_FIELDS: Final = ("by", "key_map", "default")
+
+
+def fields_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the fields of a model as they are called in the file."""
+    fields = model.model_fields.items()
+    return tuple(str(info.validation_alias or name) for name, info in fields)
+
+
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "source": fields_of(Source),
+    "columns": fields_of(Columns),
+    "event_time": fields_of(TimeColumn),
+    "arrival_time": fields_of(TimeColumn),
+    "arrival": fields_of(Arrival),
+    "events": fields_of(Events),
+    "profiles": fields_of(Profile),
+    "windows": window_fields(),
+    "alerts": ("dead_letter_fraction",),
+}
+
+
+def mistakes_of(error: ValidationError, top_level: tuple[str, ...]) -> Iterator[Mistake]:
+    """Yield the mistakes of a validation, with paths as in the file."""
+    for details in error.errors(include_url=False):
+        if details["type"] == "too_short" and details["input"]:
+            # Not empty: its entries are wrong, and each of them is reported.
+            continue
+        path: Path = tuple(part for part in details["loc"] if part != "[key]")
+        yield _mistake(details, path, top_level)
+
+
+def _mistake(details: ErrorDetails, path: Path, top_level: tuple[str, ...]) -> Mistake:
+    found: Any = details["input"]
+    if details["type"] == MISTAKE:
+        words = details["ctx"]
+        return Mistake(path, found, words["allowed"], words["hint"])
+    if details["type"] == "extra_forbidden":
+        return _unknown_field(path, top_level)
+    if details["type"] == "missing":
+        return Mistake(path, None, allowed_at(path))
+    return Mistake(path, found, allowed_at(path), _misspelt_profile_field(path))
+
+
+def _unknown_field(path: Path, top_level: tuple[str, ...]) -> Mistake:
+    section = next((part for part in reversed(path[:-1]) if part in _FIELDS), None)
+    known = top_level if section is None else _FIELDS[str(section)]
+    hint = nearest(str(path[-1]), known)
+    return Mistake(path, Words("an unknown field"), ", ".join(known), hint)
+
+
+def _misspelt_profile_field(path: Path) -> str:
+    """``bye: link`` under profiles reads as a profile that is no mapping."""
+    if len(path) != 2 or path[0] != "profiles":  # noqa: PLR2004 - profiles.<name>
+        return ""
+    return nearest(str(path[1]), _PROFILE_FIELDS)
+
+
+def problems_of(
+    file: str, document: Document, mistakes: Iterable[Mistake]
+) -> tuple[SpecProblem, ...]:
+    """Return the problems of a file in the order of its lines, each once."""
+    lines = {mistake.path: document.line_of(mistake.path) or 0 for mistake in mistakes}
+    ordered = sorted(mistakes, key=lambda mistake: lines[mistake.path])
+    problems = (_problem(file, lines[mistake.path], mistake) for mistake in ordered)
+    return tuple(dict.fromkeys(problems))
+
+
+def _problem(file: str, line: int, mistake: Mistake) -> SpecProblem:
+    found = found_words(mistake.found)
+    path = path_words(mistake.path)
+    return SpecProblem(file, path, found, mistake.allowed, mistake.hint, line or None)
