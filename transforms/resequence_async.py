@@ -82,11 +82,10 @@ class _AsyncRun(Generic[T, R]):
         """Admit items while there is room; note the end of the source or what it raised."""
         items = _as_async(source)
         try:
-            while True:
+            await self.room()
+            async for item in items:
+                self.admit(item)
                 await self.room()
-                self.admit(await anext(items))
-        except StopAsyncIteration:
-            pass
         except BaseException as error:  # noqa: BLE001  # raised to the consumer, after what came before
             self.failure = error
         finally:
@@ -120,6 +119,7 @@ class _AsyncRun(Generic[T, R]):
         """Run a worker: one item after another, until cancelled."""
         while True:
             job = await state.queue.get()
+            self.intake.begin(job, self.now())
             outcome = await _attempt(state.stage, job)
             self.advance(job, outcome)
             del job, outcome  # an idle worker must not keep the last value alive
@@ -139,20 +139,29 @@ class _AsyncRun(Generic[T, R]):
 
 
 async def _attempt(stage: Stage, job: Job[Any]) -> Outcome[Any]:
-    """Await the function; what it raises is the outcome of this item, not the end of a worker."""
+    """Await the function, as long as its stage allows."""
+    if stage.timeout is None:
+        return await _outcome(stage, job)
     limit = asyncio.timeout(stage.timeout)
     try:
         async with limit:
-            outcome = returned_value(await stage.fn(job.value))
+            outcome = await _outcome(stage, job)
+    except TimeoutError:
+        return timed_out(job.seq, job.stage, stage.timeout)
+    # The function may have swallowed its cancellation, or failed in its wake.
+    return timed_out(job.seq, job.stage, stage.timeout) if limit.expired() else outcome
+
+
+async def _outcome(stage: Stage, job: Job[Any]) -> Outcome[Any]:
+    """Await the function; what it raises is the outcome of this item, not the end of a worker."""
+    try:
+        return returned_value(await stage.fn(job.value))
     except asyncio.CancelledError as error:
         if _is_being_cancelled():
             raise
-        outcome = Outcome(Kind.FAILED, error=error)  # the function raised it by itself
+        return Outcome(Kind.FAILED, error=error)  # the function raised it by itself
     except Exception as error:  # noqa: BLE001  # kept in the envelope, for the sink to judge
-        outcome = Outcome(Kind.FAILED, error=error)
-    if limit.expired():
-        return timed_out(job.seq, job.stage, stage.timeout or 0.0)
-    return outcome
+        return Outcome(Kind.FAILED, error=error)
 
 
 def _is_being_cancelled() -> bool:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -68,6 +69,9 @@ class Envelope(Generic[T, R]):
 
     `value` is set if `kind` is VALUE, `error` if it is FAILED or TIMED_OUT. `stage` is the number
     of the stage that ended the item, from 0.
+
+    `handed_out`, `begun` and `landed` number all items in the order in which they became free to
+    run, began their first call and ended; an order audit compares them. None: it never did.
     """
 
     seq: int
@@ -76,6 +80,9 @@ class Envelope(Generic[T, R]):
     value: R | None = None
     error: BaseException | None = None
     stage: int = 0
+    handed_out: int | None = None
+    begun: int | None = None
+    landed: int | None = None
 
     def unwrap(self) -> R:
         """Return the value, or raise what the item ended with (`ItemSkippedError` if filtered)."""
@@ -116,6 +123,8 @@ class Job(Generic[T]):
     value: Any
     stage: int = 0
     started: float = 0.0
+    handed_out: int | None = None
+    begun: int | None = None
     abandoned: bool = False
 
 
@@ -264,12 +273,13 @@ class Intake(Generic[T, R]):
         self.buffer: ReorderBuffer[T, R] = ReorderBuffer(window)
         self._key = key
         self._lanes: KeyLanes[T] = KeyLanes()
+        self._handed_out, self._begun, self._landed = count(), count(), count()
 
     def admit(self, item: T, now: float) -> Job[T] | None:
         """Number an item; give its job if it may start now. An item without a key has failed."""
         job = Job(self.buffer.admit(now), item, None, item)
         if self._key is None:
-            return job
+            return self._hand_out(job)
         try:
             job.key = self._key(item)
             may_start = self._lanes.enter(job)
@@ -278,12 +288,19 @@ class Intake(Generic[T, R]):
             return None
         if not may_start and self._lanes.is_blocked(job.key):
             self._hold(job, _blocked(job))
-        return job if may_start else None
+        return self._hand_out(job) if may_start else None
+
+    def begin(self, job: Job[T], now: float) -> None:
+        """Note that a call on an item begins."""
+        job.started = now
+        if job.begun is None:
+            job.begun = next(self._begun)
 
     def settle(self, job: Job[T], outcome: Outcome[R]) -> Job[T] | None:
         """End an item whose call is over; give the next item of its key if one waited."""
         self._hold(job, outcome)
-        return None if self._key is None else self._lanes.leave(job.key)
+        following = None if self._key is None else self._lanes.leave(job.key)
+        return None if following is None else self._hand_out(following)
 
     def abandon(self, job: Job[T], outcome: Outcome[R]) -> None:
         """End an item whose call still runs; the next ones of its key fail until `returned`."""
@@ -298,9 +315,23 @@ class Intake(Generic[T, R]):
         if self._key is not None:
             self._lanes.leave(job.key)
 
+    def _hand_out(self, job: Job[T]) -> Job[T]:
+        job.handed_out = next(self._handed_out)
+        return job
+
     def _hold(self, job: Job[T], outcome: Outcome[R]) -> None:
         self.buffer.settle(
-            Envelope(job.seq, job.item, outcome.kind, outcome.value, outcome.error, job.stage)
+            Envelope(
+                seq=job.seq,
+                item=job.item,
+                kind=outcome.kind,
+                value=outcome.value,
+                error=outcome.error,
+                stage=job.stage,
+                handed_out=job.handed_out,
+                begun=job.begun,
+                landed=next(self._landed),
+            )
         )
 
 

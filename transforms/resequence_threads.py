@@ -139,7 +139,7 @@ class _ThreadRun(Generic[T, R]):
             if self.closed:
                 return None
             job = state.queue.popleft()
-            job.started = self.clock()
+            self.intake.begin(job, self.clock())
             state.running[job.seq] = (job, threading.current_thread())
             if state.stage.timeout is not None and len(state.running) == 1:
                 self.changed.notify()  # the consumer may wait without a deadline so far
