@@ -1,0 +1,137 @@
+"""Rows cut into groups, one for each key and window, ready to be aggregated.
+
+Here belong the order in which rows enter an aggregation (key, event time, seq), and the cut of rows
+in that order into consecutive groups by a layer of a grid, a bounded piece of rows at a time. What
+is computed of a group is in ``aggregate``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from transforms.calendars import IntArray
+from transforms.grids import BoolArray, Grid
+from transforms.schemas import EVENT_US, KEY, SEQ
+
+ORDER: Final = (KEY, EVENT_US, SEQ)
+PIECE_ROWS: Final = 1 << 19  # rows taken at a time: bounds the memory, does not change a bit
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows in order, and the group that each stretch of them forms.
+
+    ``first`` is the position of the first row of each group, ascending from 0; every row is in a
+    group. ``start_us`` and ``end_us`` are the bounds of each group's window.
+    """
+
+    rows: pl.DataFrame
+    first: IntArray
+    start_us: IntArray
+    end_us: IntArray
+
+    @cached_property
+    def size(self) -> IntArray:
+        """The number of rows of each group."""
+        return np.diff(self.first, append=self.rows.height)
+
+    @cached_property
+    def keys(self) -> pl.Series:
+        """The key of each group."""
+        return self.rows.get_column(KEY).gather(self.first)
+
+    def of_rows(self, values: IntArray) -> IntArray:
+        """Return for each row the value of its group."""
+        return np.repeat(values, self.size)
+
+    def keep(self, groups: BoolArray) -> "Groups":
+        """Return the groups of the mask, with their rows."""
+        if groups.all():
+            return self
+        rows = self.rows.filter(pl.Series(np.repeat(groups, self.size)))
+        first = np.cumsum(self.size[groups]) - self.size[groups]
+        return Groups(rows, first, self.start_us[groups], self.end_us[groups])
+
+    def keep_rows(self, rows: BoolArray) -> "Groups":
+        """Return what remains when only the rows of the mask count; a group left empty is none."""
+        if rows.all():
+            return self
+        size = np.add.reduceat(rows, self.first, dtype=np.int64)
+        some = size > 0
+        first = (np.cumsum(size) - size)[some]
+        kept = self.rows.filter(pl.Series(rows))
+        return Groups(kept, first, self.start_us[some], self.end_us[some])
+
+
+def in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows sorted by key, event time and seq; the same frame where they are already."""
+    return rows if _is_in_order(rows) else rows.sort(ORDER)
+
+
+def _is_in_order(rows: pl.DataFrame) -> bool:
+    pieces = rows.select(ORDER).iter_slices(PIECE_ROWS)
+    last: pl.DataFrame | None = None
+    for piece in pieces:
+        joined = piece if last is None else pl.concat([last, piece])
+        if not _rises(joined):
+            return False
+        last = piece.tail(1)
+    return True
+
+
+def _rises(rows: pl.DataFrame) -> bool:
+    """Whether no row of a few comes before the one above it."""
+    key, event, seq = (rows.get_column(name) for name in ORDER)
+    above, below = slice(None, -1), slice(1, None)
+    same_key, same_event = key[below] == key[above], event[below] == event[above]
+    later = (event[below] > event[above]) | (same_event & (seq[below] >= seq[above]))
+    return bool(((key[below] > key[above]) | (same_key & later)).all())
+
+
+def in_groups(grid: Grid, layer: int, rows: pl.DataFrame) -> Iterator[Groups]:
+    """Cut rows in order into the groups of one layer, some pieces of whole groups at a time."""
+    begin = 0
+    while begin < rows.height:
+        end = _end_of_piece(grid, layer, rows, begin + PIECE_ROWS)
+        groups = _cut(grid, layer, rows.slice(begin, end - begin))
+        if len(groups.first):
+            yield groups
+        begin = end
+
+
+def _end_of_piece(grid: Grid, layer: int, rows: pl.DataFrame, near: int) -> int:
+    """Return the first position from ``near`` on that does not part a group."""
+    if near >= rows.height:
+        return rows.height
+    key, event = rows.get_column(KEY), rows.get_column(EVENT_US)
+    bounds = grid.bounds(event[near - 1 : near].to_numpy(), layer)
+    for begin in range(near, rows.height, PIECE_ROWS):
+        beyond = (key.slice(begin, PIECE_ROWS) != key[near - 1]) | (
+            event.slice(begin, PIECE_ROWS) >= int(bounds.end_us[0])
+        )
+        if beyond.any():
+            return begin + int(beyond.arg_max() or 0)
+    return rows.height
+
+
+def _cut(grid: Grid, layer: int, rows: pl.DataFrame) -> Groups:
+    bounds = grid.bounds(rows.get_column(EVENT_US).to_numpy(), layer)
+    start, end = bounds.start_us, bounds.end_us
+    if bounds.inside is not None and not bounds.inside.all():
+        rows = rows.filter(pl.Series(bounds.inside))
+        start, end = start[bounds.inside], end[bounds.inside]
+    return grouped(rows, start, end)
+
+
+def grouped(rows: pl.DataFrame, start_us: IntArray, end_us: IntArray) -> Groups:
+    """Form groups of consecutive rows that share their key and their window's start."""
+    key = rows.get_column(KEY)
+    begins = key.ne_missing(key.shift(1)).to_numpy(writable=True)
+    begins[1:] |= start_us[1:] != start_us[:-1]
+    begins[:1] = True
+    first = np.flatnonzero(begins)
+    return Groups(rows, first, start_us[first], end_us[first])
