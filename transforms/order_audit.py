@@ -12,8 +12,9 @@ Belongs here: audits of frames and their report as values. Does not belong here:
 (`inversions`), reading files, verdicts in words.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,15 @@ Values = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class InvertedPair:
-    """Two rows of one key that came the wrong way round: row numbers from 0, values as stored."""
+    """Two rows of one key that came the wrong way round: row numbers from 0 and their values.
+
+    A value that is no finite number is given as text, so that a report can be written as JSON.
+    """
 
     earlier_row: int
     later_row: int
-    earlier_value: object
-    later_value: object
+    earlier_value: float | str
+    later_value: float | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +141,9 @@ def audit_order(
     """Audit each column of `order` over `rows`, whose own order is the one to be kept.
 
     `weight` is a numeric column of work per row (such as seconds) for the skew; without it each row
-    counts as one. `worst` is how many keys are shown for each column. Text that reads as numbers
-    throughout is ordered as numbers. Raises polars' ColumnNotFoundError.
+    counts as one. `worst` is how many keys are shown for each column. Text that reads as numbers,
+    or as times with an offset, throughout is ordered as such. Raises polars' ColumnNotFoundError,
+    and InvalidOperationError if a weight is no number.
     """
     keys = _keys(rows, key)
     return OrderAudit(
@@ -146,6 +151,15 @@ def audit_order(
         keyless=int(np.count_nonzero(keys.codes == NO_KEY)),
         skew=_skew(keys, None if weight is None else _weights(rows[weight])),
         columns=tuple(_audit_column(rows[column], keys, worst) for column in order),
+    )
+
+
+def in_order_of(rows: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Sort rows by the column of the order to be kept, stably; rows without a value come last."""
+    return (
+        rows.with_columns(_orderable(rows[column]).alias("__order"))
+        .sort("__order", maintain_order=True, nulls_last=True)
+        .drop("__order")
     )
 
 
@@ -208,7 +222,7 @@ def _audit_column(column: pl.Series, keys: _Keys, worst: int) -> ColumnOrder:
 def _orderable(column: pl.Series) -> pl.Series:
     """Give numbers in the order of the column's values; null where it has none (null or NaN)."""
     if column.dtype == pl.String:
-        column = _read_numbers(column)
+        column = _read_text(column)
     if column.dtype.is_temporal():
         return column.to_physical().cast(pl.Int64)
     if column.dtype.is_float():
@@ -218,13 +232,21 @@ def _orderable(column: pl.Series) -> pl.Series:
     return column.rank("dense").cast(pl.Int64)
 
 
-def _read_numbers(column: pl.Series) -> pl.Series:
-    """Read text as whole or decimal numbers if all of it can be; else leave it."""
-    for dtype in (pl.Int64, pl.Float64):
-        numbers = column.cast(dtype, strict=False)
+def _read_text(column: pl.Series) -> pl.Series:
+    """Read text as whole numbers, decimal ones or times with an offset if all of it can be."""
+    for read in _READERS:
+        numbers = read(column)
         if numbers.null_count() == column.null_count():
             return numbers
     return column
+
+
+_READERS: tuple[Callable[[pl.Series], pl.Series], ...] = (
+    lambda text: text.cast(pl.Int64, strict=False),
+    lambda text: text.cast(pl.Float64, strict=False),
+    # Times without an offset are in order as text, if they are of one form.
+    lambda text: text.str.to_datetime("%+", time_unit="ns", time_zone="UTC", strict=False),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +314,12 @@ def _key_order(
         rows=size,
         pairs=_pairs_of(size),
         inverted=int(groups.inverted[group]),
-        example=InvertedPair(earlier, later, column[earlier], column[later]),
+        example=InvertedPair(earlier, later, _plain(column[earlier]), _plain(column[later])),
     )
+
+
+def _plain(value: Any) -> float | str:
+    return value if isinstance(value, int | float) and isfinite(value) else str(value)
 
 
 def _pairs_of(count: int) -> int:
