@@ -7,7 +7,7 @@ sections in ``spec_rules``, the wording of mistakes in ``spec_words`` and ``spec
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -20,7 +20,7 @@ from transforms.spec_fields import (
     PositiveDurationUs,
     Section,
     Text,
-    TextOrList,
+    TextList,
 )
 from transforms.spec_partitions import Arrival, Events, Grain, events_with_start
 from transforms.spec_problems import fields_of, mistakes_of, problems_of
@@ -75,7 +75,7 @@ class StreamSpec(Section):
         default=None, validation_alias="earliest_event_time"
     )
     windows: tuple[Window, ...] = Field(min_length=1)
-    aggregates: dict[str, TextOrList] = Field(default_factory=dict)
+    aggregates: dict[str, Annotated[TextList, Field(min_length=1)]] = Field(default_factory=dict)
     alerts: Alerts = Alerts()
     target: Text = "default"
     shards: Count = 1
@@ -166,7 +166,7 @@ def load_spec(text: str, *, file: str) -> StreamSpec:
         try:
             spec = StreamSpec.model_validate(written)
         except ValidationError as error:
-            mistakes += mistakes_of(error, fields_of(StreamSpec))
+            mistakes += mistakes_of(error, written, fields_of(StreamSpec))
         mistakes += rule_mistakes(written)
     if spec is None or mistakes:
         raise SpecError(problems_of(file, document, mistakes))

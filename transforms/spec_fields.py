@@ -25,6 +25,9 @@ MISTAKE: Final = "mistake"
 
 # YAML 1.1 reads each of these as false; only idle_timeout may be off.
 _OFF: Final = frozenset({"off", "false", "no"})
+# Inside the calendar of Python, so that no zone and no rounding leaves it.
+_FIRST_YEAR: Final = 1000
+_LAST_YEAR: Final = 9000
 _NO_ZONES: Final = frozenset({"Factory", "localtime"})
 _INSTANT: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -61,6 +64,8 @@ def parse_instant(text: str, zone: str = "UTC") -> int:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError(f"a date and time that exist ({error})") from error
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise ValueError(f"a year from {_FIRST_YEAR} to {_LAST_YEAR}")
     # fold=0 is the contract's reading: the first of two, and the offset before a gap.
     aware = moment if moment.tzinfo else moment.replace(tzinfo=zoneinfo.ZoneInfo(zone))
     return (aware - EPOCH) // timedelta(microseconds=1)

@@ -5,11 +5,11 @@ this elsewhere.
 """
 
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from transforms.durations import DAY_US, HOUR_US, MINUTE_US
 from transforms.spec_fields import (
@@ -20,9 +20,10 @@ from transforms.spec_fields import (
     Zone,
     format_instant,
     parse_instant,
-    refuse,
+    zones,
 )
 from transforms.spec_words import Mistake
+from transforms.spec_written import text
 
 Grain = Literal["15m", "hour", "day"]
 GRAIN_US: Final[Mapping[str, int]] = {"15m": 15 * MINUTE_US, "hour": HOUR_US, "day": DAY_US}
@@ -50,11 +51,6 @@ class Arrival(Section):
         """The start of the first partition on the clock of ``zone``."""
         return local_time(self.start_us, self.zone)
 
-    @model_validator(mode="after")
-    def _start_is_a_boundary(self) -> Self:
-        refuse(*boundary_mistakes(self.grain, self.start, self.zone))
-        return self
-
 
 class Events(Section):
     """Event partitions, in UTC; without a start of their own they start with the arrivals."""
@@ -67,29 +63,45 @@ class Events(Section):
         """The start of the first partition."""
         return parse_instant(self.start)
 
-    @model_validator(mode="after")
-    def _start_is_a_boundary(self) -> Self:
-        refuse(*boundary_mistakes(self.grain, self.start, "UTC"))
-        return self
-
 
 def local_time(us: int, zone: str) -> datetime:
     """Return an instant on the clock of a zone."""
     return (EPOCH + timedelta(microseconds=us)).astimezone(zoneinfo.ZoneInfo(zone))
 
 
-def boundary_mistakes(grain: Grain, start: str, zone: str) -> tuple[Mistake, ...]:
-    """Return a mistake if the start does not lie on a boundary of its grain."""
-    start_us = parse_instant(start, zone)
+def start_mistakes(spec: Any) -> Iterator[Mistake]:
+    """Yield the starts of a spec as written that do not lie on a boundary of their grain."""
+    yield from _boundary_mistakes(spec, "arrival", text(spec, "arrival", "zone") or "UTC")
+    yield from _boundary_mistakes(spec, "events", "UTC")
+
+
+def _boundary_mistakes(spec: Any, section: str, zone: str) -> Iterator[Mistake]:
+    start, grain = text(spec, section, "start"), text(spec, section, "grain") or "day"
+    if start is None or grain not in GRAIN_US:
+        return
+    start_us = _instant_or_none(start, zone)
+    if start_us is not None and not _is_boundary(start_us, grain, zone):
+        allowed = f"{_GRAIN_STARTS[grain]} in {zone}, for the grain is {grain}"
+        yield Mistake((section, "start"), start, allowed)
+
+
+def _is_boundary(start_us: int, grain: str, zone: str) -> bool:
     local = local_time(start_us, zone)
     if grain == "day":
         # Compared as an instant: where midnight is skipped, a day starts at another hour.
-        fits = start_us == parse_instant(local.date().isoformat(), zone)
-    else:
-        minutes = GRAIN_US[grain] // MINUTE_US
-        fits = local.minute % minutes == 0 and local.second == 0 and local.microsecond == 0
-    allowed = f"{_GRAIN_STARTS[grain]} in {zone}, for the grain is {grain}"
-    return () if fits else (Mistake(("start",), start, allowed),)
+        return start_us == parse_instant(local.date().isoformat(), zone)
+    minutes = GRAIN_US[grain] // MINUTE_US
+    return local.minute % minutes == 0 and local.second == 0 and local.microsecond == 0
+
+
+def _instant_or_none(start: str | None, zone: str) -> int | None:
+    """None where a start or a zone cannot be read, which its own field tells."""
+    if start is None or zone not in zones():
+        return None
+    try:
+        return parse_instant(start, zone)
+    except ValueError:
+        return None
 
 
 def events_with_start(arrival: Any, events: Any) -> Any:
@@ -107,9 +119,7 @@ def events_with_start(arrival: Any, events: Any) -> Any:
 
 
 def _floored_start(arrival: Any, grain_us: int) -> str:
-    try:
-        start_us = parse_instant(arrival["start"], arrival.get("zone") or "UTC")
-    except (LookupError, TypeError, ValueError, AttributeError):
-        # The section `arrival` reports it; here any start will do.
-        start_us = 0
+    zone = text(arrival, "zone") or "UTC"
+    # Where the arrivals have no readable start, that is the mistake; here any start will do.
+    start_us = _instant_or_none(text(arrival, "start"), zone) or 0
     return format_instant(start_us // grain_us * grain_us)

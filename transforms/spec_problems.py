@@ -4,7 +4,7 @@ Here belongs the telling: path, what was found, what is allowed, the nearest kno
 mistake is decided in the other ``spec_*`` modules.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -25,18 +25,22 @@ from transforms.spec_words import (
     nearest,
     path_words,
 )
+from transforms.spec_written import value_at
 from transforms.spec_yaml import Document
 
 _PROFILE_FIELDS: Final = ("by", "key_map", "default")
 
 
-def fields_of(model: type[BaseModel]) -> tuple[str, ...]:
+Names = tuple[str, ...]
+
+
+def fields_of(model: type[BaseModel]) -> Names:
     """Return the fields of a model as they are called in the file."""
     fields = model.model_fields.items()
     return tuple(str(info.validation_alias or name) for name, info in fields)
 
 
-_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+_FIELDS: Final[dict[str, Names]] = {
     "source": fields_of(Source),
     "columns": fields_of(Columns),
     "event_time": fields_of(TimeColumn),
@@ -49,33 +53,35 @@ _FIELDS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def mistakes_of(error: ValidationError, top_level: tuple[str, ...]) -> Iterator[Mistake]:
-    """Yield the mistakes of a validation, with paths as in the file."""
+def mistakes_of(error: ValidationError, written: Any, top_level: Names) -> Iterator[Mistake]:
+    """Yield the mistakes of a validation, with paths and values as in the file."""
     for details in error.errors(include_url=False):
         if details["type"] == "too_short" and details["input"]:
             # Not empty: its entries are wrong, and each of them is reported.
             continue
         path: Path = tuple(part for part in details["loc"] if part != "[key]")
-        yield _mistake(details, path, top_level)
+        yield _mistake(details, path, written, top_level)
 
 
-def _mistake(details: ErrorDetails, path: Path, top_level: tuple[str, ...]) -> Mistake:
-    found: Any = details["input"]
+def _mistake(details: ErrorDetails, path: Path, written: Any, top_level: Names) -> Mistake:
     if details["type"] == MISTAKE:
         words = details["ctx"]
-        return Mistake(path, found, words["allowed"], words["hint"])
+        return Mistake(path, details["input"], words["allowed"], words["hint"])
     if details["type"] == "extra_forbidden":
-        return _unknown_field(path, top_level)
+        known = _fields_beside(path) or top_level
+        hint = nearest(str(path[-1]), known)
+        return Mistake(path, Words("an unknown field"), ", ".join(known), hint)
     if details["type"] == "missing":
         return Mistake(path, None, allowed_at(path))
+    found = value_at(written, path, details["input"])
     return Mistake(path, found, allowed_at(path), _misspelt_profile_field(path))
 
 
-def _unknown_field(path: Path, top_level: tuple[str, ...]) -> Mistake:
-    section = next((part for part in reversed(path[:-1]) if part in _FIELDS), None)
-    known = top_level if section is None else _FIELDS[str(section)]
-    hint = nearest(str(path[-1]), known)
-    return Mistake(path, Words("an unknown field"), ", ".join(known), hint)
+def _fields_beside(path: Path) -> Names:
+    """The fields of the section that a path leads into; none at the top level."""
+    names = [part for part in path[:-1] if isinstance(part, str)]
+    section = "profiles" if names[:1] == ["profiles"] else "".join(names[-1:])
+    return _FIELDS.get(section, ())
 
 
 def _misspelt_profile_field(path: Path) -> str:
@@ -85,9 +91,7 @@ def _misspelt_profile_field(path: Path) -> str:
     return nearest(str(path[1]), _PROFILE_FIELDS)
 
 
-def problems_of(
-    file: str, document: Document, mistakes: Iterable[Mistake]
-) -> tuple[SpecProblem, ...]:
+def problems_of(file: str, document: Document, mistakes: list[Mistake]) -> tuple[SpecProblem, ...]:
     """Return the problems of a file in the order of its lines, each once."""
     lines = {mistake.path: document.line_of(mistake.path) or 0 for mistake in mistakes}
     ordered = sorted(mistakes, key=lambda mistake: lines[mistake.path])

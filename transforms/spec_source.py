@@ -5,7 +5,7 @@ business of staging; rules that look at several sections at once are in ``spec_r
 """
 
 import re
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 import polars as pl
 from pydantic import Field, StringConstraints, model_validator
@@ -20,15 +20,15 @@ from transforms.spec_fields import (
     Zone,
     refuse,
 )
-from transforms.spec_words import ALLOWED, ENTRY_ALLOWED, Mistake
+from transforms.spec_words import ENTRY_ALLOWED, Mistake
 
 NUMBER_UNITS: Final = ("s", "ms", "us", "ns")
 ISO8601: Final = "iso8601"
 
 _SOURCES_TO_COME: Final = ("postgres", "kafka")
-_OFFSET_IN_FORMAT: Final = re.compile(r"%(:{0,3}z|#z|\+|s)")
 _DECIMAL: Final = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
 _MOST_DIGITS: Final = 38
+_TYPE_WORDS: Final = ENTRY_ALLOWED["columns", "values"]
 
 
 class Source(Section):
@@ -48,14 +48,6 @@ class Source(Section):
             refuse(Mistake(("kind",), data["kind"], "files", hint))
         return data
 
-    @model_validator(mode="after")
-    def _csv_fields_are_of_csv(self) -> Self:
-        declared: dict[str, Any] = {"separator": self.separator, "nulls": self.nulls}
-        if self.format != "csv":
-            words = "this field only with format: csv"
-            refuse(*(Mistake((name,), value, words) for name, value in declared.items() if value))
-        return self
-
 
 class TimeColumn(Section):
     """A column that holds times: its unit, and the zone of texts that carry no offset."""
@@ -68,17 +60,6 @@ class TimeColumn(Section):
     def is_number(self) -> bool:
         """Whether the time is a number of units since the epoch."""
         return self.unit in NUMBER_UNITS
-
-    @model_validator(mode="after")
-    def _zone_serves_a_text(self) -> Self:
-        if self.is_number and self.zone is not None:
-            hint = f"{self.unit} counts from the epoch in UTC"
-            refuse(Mistake(("zone",), self.zone, "a zone only for times written as text", hint))
-        needs_zone = not self.is_number and self.unit != ISO8601 and self.zone is None
-        if needs_zone and not _OFFSET_IN_FORMAT.search(self.unit):
-            hint = f"{self.unit} reads no offset (%z), so the zone must be declared"
-            refuse(Mistake(("zone",), None, ALLOWED["zone"], hint))
-        return self
 
 
 class ValueType(Section):
@@ -104,12 +85,12 @@ class ValueType(Section):
     @classmethod
     def _from_text(cls, data: Any) -> Any:
         if isinstance(data, dict) or data is None:
-            return refuse(Mistake((), data, ENTRY_ALLOWED["values"]))
+            return refuse(Mistake((), data, _TYPE_WORDS))
         if data in {"float", "int", "bool"}:
             return {"kind": data}
         digits = _DECIMAL.fullmatch(str(data))
         if digits is None:
-            return refuse(Mistake((), data, ENTRY_ALLOWED["values"]))
+            return refuse(Mistake((), data, _TYPE_WORDS))
         precision, scale = int(digits[1]), int(digits[2])
         if not (1 <= precision <= _MOST_DIGITS and scale <= precision):
             allowed = f"decimal(p,s) with p from 1 to {_MOST_DIGITS} and s from 0 to p"

@@ -4,7 +4,7 @@ Here belongs the reading of ``every``, ``length``, ``origin`` and ``zone`` into 
 rules of what may go together. Which window a time falls into is in ``windows.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 from transforms.durations import DAY_US, HOUR_US, Length, parse_length
 from transforms.spec_fields import InstantText, Name, Section, Zone, parse_instant, refuse
 from transforms.spec_words import ALLOWED, ENTRY_ALLOWED, Mistake
+from transforms.spec_written import text
 
 Unit = Literal["day", "week", "month", "quarter", "year", "local"]
 
@@ -22,6 +23,7 @@ _LONGEST_DAYS: Final[Mapping[str, int]] = {
     "quarter": 92,
     "year": 366,
 }
+# A year is twelve months from January 1970, a quarter three: one grid, so they may mix.
 _MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "year": 12}
 
 
@@ -50,9 +52,9 @@ class WindowSpec(Section):
         if self.kind == "fixed":
             return self.length_us
         if self.unit is None or self.unit == "local":
-            # A grid cell that a change of the clock cuts or stretches.
+            # A cell of the local clock that a change of the clock cuts or stretches.
             return 2 * self.length_us
-        # A change of the clock adds at most a day (a zone that moved across the date line).
+        # A change of the clock adds a day at most (a zone that moved across the date line).
         return (self.count * _LONGEST_DAYS[self.unit] + 1) * DAY_US
 
 
@@ -80,11 +82,13 @@ class _Declared(Section):
 
 def _read_window(value: Any) -> Any:
     if not isinstance(value, dict):
-        return refuse(Mistake((), value, ENTRY_ALLOWED["windows"]))
+        return refuse(Mistake((), value, ENTRY_ALLOWED["windows",]))
     if "session_gap" in value:
         hint = "session windows are not supported yet"
         refuse(Mistake(("session_gap",), value["session_gap"], "every, and length to hop", hint))
-    return _grid(_Declared.model_validate(value), value)
+    declared = _Declared.model_validate(value)
+    refuse(*grid_mistakes(value))
+    return _grid(declared)
 
 
 Window = Annotated[WindowSpec, BeforeValidator(_read_window)]
@@ -95,75 +99,74 @@ def window_fields() -> tuple[str, ...]:
     return tuple(_Declared.model_fields)
 
 
-def _grid(declared: _Declared, written: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of a ``WindowSpec``; refuses what does not go together."""
-    every, length = declared.every, declared.length or declared.every
-    zoned = declared.zone is not None
-    follows = [_follows_calendar(part, zoned=zoned) for part in (every, length)]
-    if follows[0] != follows[1]:
-        refuse(Mistake(("every",), written["every"], _same_kind(written["length"], declared.zone)))
-    if all(follows):
-        grid = _calendar_grid(every, length, written)
-    elif zoned:
-        grid = _local_grid(every, length, written)
-    else:
-        grid = _fixed_grid(every, length, declared.origin, written)
-    if grid["kind"] == "calendar" and declared.origin is not None:
+def grid_mistakes(window: Any) -> Iterator[Mistake]:
+    """Yield what does not go together in a window as written, with paths relative to it."""
+    every, zone, origin = (text(window, name) for name in ("every", "zone", "origin"))
+    length = text(window, "length") or every
+    if every is None or length is None:
+        return
+    try:
+        parsed = parse_length(every), parse_length(length)
+    except ValueError:
+        # A field of its own tells it; there is no grid to judge.
+        return
+    follows = [_follows_calendar(part, zone) for part in parsed]
+    if origin is not None and (zone is not None or any(follows)):
         hint = "a window in a zone, or of weeks or months, follows the calendar"
-        refuse(Mistake(("origin",), declared.origin, "an origin only for fixed windows", hint))
-    return {"name": declared.name, "zone": declared.zone or "UTC", **grid}
+        yield Mistake(("origin",), origin, "an origin only for fixed windows", hint)
+    if not any(follows) and zone is not None:
+        yield from _local_mistakes(*parsed, every, length)
+    elif not _comparable(*parsed, zone):
+        where = f" in {zone}" if zone else ""
+        yield Mistake(("every",), every, f"a step of the same kind as the length {length}{where}")
+    elif _size(parsed[0], zone) > _size(parsed[1], zone):
+        hint = "with a greater step, some times would be in no window"
+        yield Mistake(("every",), every, f"at most the length {length}", hint)
 
 
-def _follows_calendar(length: Length, *, zoned: bool) -> bool:
-    """``1d`` without a zone is 24 hours; all other calendar units follow the calendar."""
-    return length.unit is not None and (zoned or length.unit != "day")
-
-
-def _same_kind(length: str, zone: str | None) -> str:
-    where = f" in {zone}" if zone else ""
-    return f"a step of the same kind as the length {length}{where}"
-
-
-def _calendar_grid(every: Length, length: Length, written: Mapping[str, str]) -> dict[str, Any]:
-    unit, count, step = length.unit, length.count, every.count
-    if every.unit != length.unit:
-        # A year is twelve months from January 1970, a quarter three: one grid, so they may mix.
-        if every.unit not in _MONTHS or length.unit not in _MONTHS:
-            refuse(Mistake(("every",), written["every"], _same_kind(written["length"], None)))
-        count, step = count * _MONTHS[str(length.unit)], step * _MONTHS[str(every.unit)]
-        unit = "month"
-    _refuse_gaps(step, count, written)
-    return {"kind": "calendar", "unit": unit, "count": count, "every_count": step}
-
-
-def _local_grid(every: Length, length: Length, written: Mapping[str, str]) -> dict[str, Any]:
-    width = every.us or 0
-    if HOUR_US % width:
+def _local_mistakes(every: Length, length: Length, *written: str) -> Iterator[Mistake]:
+    if HOUR_US % (every.us or 1):
         hint = "in a zone, a window under a day divides one hour; whole days are written 1d"
-        refuse(Mistake(("every",), written["every"], "1h, 30m, 20m, 15m, 10m, 5m, 1m, ...", hint))
+        yield Mistake(("every",), written[0], "1h, 30m, 20m, 15m, 10m, 5m, 1m, ...", hint)
     if length != every:
         hint = "in a zone, a window under a day does not hop"
-        refuse(Mistake(("length",), written["length"], "no length but that of every", hint))
-    one = {"count": 1, "every_count": 1}
-    return {"kind": "calendar", "unit": "local", "length_us": width, "every_us": width, **one}
+        yield Mistake(("length",), written[1], f"no length, or that of every: {written[0]}", hint)
 
 
-def _fixed_grid(
-    every: Length, length: Length, origin: str | None, written: Mapping[str, str]
-) -> dict[str, Any]:
-    every_us, length_us = every.us or 0, length.us or 0
-    _refuse_gaps(every_us, length_us, written)
-    origin_us = 0 if origin is None else parse_instant(origin)
-    return {
-        "kind": "fixed",
-        "length_us": length_us,
-        "every_us": every_us,
-        "origin_us": origin_us,
-    }
+def _follows_calendar(length: Length, zone: str | None) -> bool:
+    """``1d`` without a zone is 24 hours; all other calendar units follow the calendar."""
+    return length.unit is not None and (zone is not None or length.unit != "day")
 
 
-def _refuse_gaps(every: int, length: int, written: Mapping[str, str]) -> None:
-    if every > length:
-        hint = "with a greater step, some times would be in no window"
-        allowed = f"at most the length {written['length']}"
-        refuse(Mistake(("every",), written["every"], allowed, hint))
+def _comparable(every: Length, length: Length, zone: str | None) -> bool:
+    """Whether both are fixed, or both are of one unit or of months."""
+    if _follows_calendar(every, zone) != _follows_calendar(length, zone):
+        return False
+    both_months = every.unit in _MONTHS and length.unit in _MONTHS
+    return not _follows_calendar(every, zone) or every.unit == length.unit or both_months
+
+
+def _size(length: Length, zone: str | None) -> int:
+    """Microseconds, months, or units: what comparable lengths are compared by."""
+    if not _follows_calendar(length, zone):
+        return length.us or 0
+    return length.count * _MONTHS.get(str(length.unit), 1)
+
+
+def _grid(declared: _Declared) -> WindowSpec:
+    """Return the grid of a window without mistakes."""
+    every, length = declared.every, declared.length or declared.every
+    base: dict[str, Any] = {"name": declared.name, "zone": declared.zone or "UTC"}
+    if _follows_calendar(every, declared.zone):
+        return WindowSpec(**base, kind="calendar", **_calendar_steps(every, length))
+    fixed = {"length_us": length.us, "every_us": every.us}
+    if declared.zone is not None:
+        return WindowSpec(**base, **fixed, kind="calendar", unit="local", count=1, every_count=1)
+    origin_us = 0 if declared.origin is None else parse_instant(declared.origin)
+    return WindowSpec(**base, **fixed, kind="fixed", origin_us=origin_us)
+
+
+def _calendar_steps(every: Length, length: Length) -> dict[str, Any]:
+    if every.unit == length.unit:
+        return {"unit": length.unit, "count": length.count, "every_count": every.count}
+    return {"unit": "month", "count": _size(length, None), "every_count": _size(every, None)}

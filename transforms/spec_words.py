@@ -83,26 +83,23 @@ ALLOWED: Final[Mapping[str, str]] = {
     "target": "the name of a target of the settings, such as default",
     "shards": _AT_LEAST_ONE,
 }
-# What an entry allows whose name the user chose, by the field it is an entry of.
-ENTRY_ALLOWED: Final[Mapping[str, str]] = {
-    "profiles": _PROFILE,
-    "values": "float, int, bool or decimal(p,s)",
-    "aggregates": "a list of statistics, such as [mean, p95]",
-    "key_map": "the name of a declared profile",
-    "windows": f"{_MAPPING} name and every",
+# What an entry allows whose name or place the user chose, by the path it is an entry of.
+ENTRY_ALLOWED: Final[Mapping[Path, str]] = {
+    ("profiles",): _PROFILE,
+    ("profiles", "key_map"): "the name of a declared profile",
+    ("columns", "values"): "float, int, bool or decimal(p,s)",
+    ("windows",): f"{_MAPPING} name and every",
+    ("aggregates",): "a list of statistics, such as [mean, p95]",
 }
 
 
 def allowed_at(path: Path) -> str:
-    """Return what may stand at a path; an element of a list allows what its list does."""
-    names = [part for part in path if isinstance(part, str)]
-    parent = names[-2] if len(names) > 1 else ""
-    if isinstance(path[-1], int):
-        return ENTRY_ALLOWED.get(names[-1], ALLOWED.get(names[-1], ENTRY_ALLOWED.get(parent, "")))
-    fixed_entry = parent == "profiles" and names[-1] in {"by", "key_map", "default"}
-    if parent in ENTRY_ALLOWED and len(names) == len(path) and not fixed_entry:
-        return ENTRY_ALLOWED[parent]
-    return ALLOWED.get(names[-1], "a stream spec")
+    """Return what may stand at a path; an entry of a list allows what its list does."""
+    if path[:-1] in ENTRY_ALLOWED and path[-1] not in {"by", "key_map"}:
+        return ENTRY_ALLOWED[path[:-1]]
+    if path and isinstance(path[-1], int):
+        return allowed_at(path[:-1])
+    return ALLOWED.get(str(path[-1]), "") if path else f"{_MAPPING} the fields of a stream spec"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

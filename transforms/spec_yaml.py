@@ -35,7 +35,7 @@ def read_yaml(text: str) -> Document:
     document = Document()
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         _add_syntax_mistake(document, error)
         return document
     if node is not None:
@@ -43,7 +43,7 @@ def read_yaml(text: str) -> Document:
     return document
 
 
-def _add_syntax_mistake(document: Document, error: yaml.YAMLError) -> None:
+def _add_syntax_mistake(document: Document, error: Exception) -> None:
     mark = getattr(error, "problem_mark", None)
     words = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
     if mark is not None:
