@@ -1,0 +1,1 @@
+"""The commands of ``lowwater``, a small module each: it calls what works, and shows the result."""
