@@ -54,7 +54,7 @@ def column_words(values: pl.Series) -> Column:
     if values.dtype == pl.String:
         return Column(_text_words(values), nulls)
     if isinstance(values.dtype, pl.Decimal):
-        return Column(_decimal_words(values), nulls)
+        return Column(decimal_halves(values), nulls)
     raise TypeError(f"no canonical words for column {values.name!r} of type {values.dtype}")
 
 
@@ -76,7 +76,8 @@ def _halves(values: pl.Series) -> npt.NDArray[np.uint64]:
     return data[array.offset : array.offset + len(array)]
 
 
-def _decimal_words(values: pl.Series) -> tuple[Words, ...]:
+def decimal_halves(values: pl.Series) -> tuple[Words, Words]:
+    """Return the low and the high half of the unscaled 128-bit numbers, in two's complement."""
     halves = _halves(values)
     return halves[:, 0], halves[:, 1]
 

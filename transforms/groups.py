@@ -34,6 +34,11 @@ class Groups:
     start_us: IntArray
     end_us: IntArray
 
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return len(self.first)
+
     @cached_property
     def size(self) -> IntArray:
         """The number of rows of each group."""
@@ -92,13 +97,22 @@ def _rises(rows: pl.DataFrame) -> bool:
     return bool(((key[below] > key[above]) | (same_key & later)).all())
 
 
-def in_groups(grid: Grid, layer: int, rows: pl.DataFrame) -> Iterator[Groups]:
-    """Cut rows in order into the groups of one layer, some pieces of whole groups at a time."""
+def whole_keys(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Cut rows in order into pieces of whole keys, each as small as it can be from some size on."""
     begin = 0
     while begin < rows.height:
-        end = _end_of_piece(grid, layer, rows, begin + PIECE_ROWS)
+        end = _next_change(rows, begin + PIECE_ROWS, None)
+        yield rows.slice(begin, end - begin)
+        begin = end
+
+
+def in_groups(grid: Grid, layer: int, rows: pl.DataFrame) -> Iterator[Groups]:
+    """Cut rows in order into the groups of one layer, a piece of whole groups at a time."""
+    begin = 0
+    while begin < rows.height:
+        end = _end_of_piece(grid, layer, rows, begin + 2 * PIECE_ROWS)
         groups = _cut(grid, layer, rows.slice(begin, end - begin))
-        if len(groups.first):
+        if groups.count:
             yield groups
         begin = end
 
@@ -107,12 +121,23 @@ def _end_of_piece(grid: Grid, layer: int, rows: pl.DataFrame, near: int) -> int:
     """Return the first position from ``near`` on that does not part a group."""
     if near >= rows.height:
         return rows.height
+    last = rows.get_column(EVENT_US).slice(near - 1, 1).to_numpy()
+    return _next_change(rows, near, int(grid.bounds(last, layer).end_us[0]))
+
+
+def _next_change(rows: pl.DataFrame, near: int, end_us: int | None) -> int:
+    """Return the first position from ``near`` on with another key than the row before ``near``.
+
+    Or, if that is before, the first with an event time at or after ``end_us``.
+    """
+    if near >= rows.height:
+        return rows.height
     key, event = rows.get_column(KEY), rows.get_column(EVENT_US)
-    bounds = grid.bounds(event[near - 1 : near].to_numpy(), layer)
     for begin in range(near, rows.height, PIECE_ROWS):
-        beyond = (key.slice(begin, PIECE_ROWS) != key[near - 1]) | (
-            event.slice(begin, PIECE_ROWS) >= int(bounds.end_us[0])
-        )
+        here = slice(begin, begin + PIECE_ROWS)
+        beyond = key[here] != key[near - 1]
+        if end_us is not None:
+            beyond |= event[here] >= end_us
         if beyond.any():
             return begin + int(beyond.arg_max() or 0)
     return rows.height
