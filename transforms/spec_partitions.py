@@ -71,16 +71,17 @@ def local_time(us: int, zone: str) -> datetime:
 
 def start_mistakes(spec: Any) -> Iterator[Mistake]:
     """Yield the starts of a spec as written that do not lie on a boundary of their grain."""
-    yield from _boundary_mistakes(spec, "arrival", text(spec, "arrival", "zone") or "UTC")
-    yield from _boundary_mistakes(spec, "events", "UTC")
+    zone = text(spec, "arrival", "zone") or "UTC"
+    yield from _boundary_mistakes(spec, "arrival", text(spec, "arrival", "grain"), zone)
+    yield from _boundary_mistakes(spec, "events", text(spec, "events", "grain") or "day", "UTC")
 
 
-def _boundary_mistakes(spec: Any, section: str, zone: str) -> Iterator[Mistake]:
-    start, grain = text(spec, section, "start"), text(spec, section, "grain") or "day"
-    if start is None or grain not in GRAIN_US:
-        return
+def _boundary_mistakes(spec: Any, section: str, grain: str | None, zone: str) -> Iterator[Mistake]:
+    start = text(spec, section, "start")
     start_us = _instant_or_none(start, zone)
-    if start_us is not None and not _is_boundary(start_us, grain, zone):
+    if start_us is None or grain not in GRAIN_US:
+        return
+    if not _is_boundary(start_us, grain, zone):
         allowed = f"{_GRAIN_STARTS[grain]} in {zone}, for the grain is {grain}"
         yield Mistake((section, "start"), start, allowed)
 

@@ -84,11 +84,11 @@ class ValueType(Section):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, data: Any) -> Any:
-        if isinstance(data, dict) or data is None:
+        if not isinstance(data, str):
             return refuse(Mistake((), data, _TYPE_WORDS))
         if data in {"float", "int", "bool"}:
             return {"kind": data}
-        digits = _DECIMAL.fullmatch(str(data))
+        digits = _DECIMAL.fullmatch(data)
         if digits is None:
             return refuse(Mistake((), data, _TYPE_WORDS))
         precision, scale = int(digits[1]), int(digits[2])

@@ -48,8 +48,8 @@ def _add_syntax_mistake(document: Document, error: Exception) -> None:
     words = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
     if mark is not None:
         document.lines[()] = mark.line + 1
-        words = f"{words} at column {mark.column + 1}"
-    document.mistakes.append(Mistake((), Words(words), "valid YAML"))
+        words = f"{words}, at column {mark.column + 1}"
+    document.mistakes.append(Mistake((), Words(f"broken YAML ({words})"), "valid YAML"))
 
 
 def _value(document: Document, node: yaml.Node, path: Path, above: frozenset[int]) -> Any:
