@@ -6,6 +6,7 @@ Belongs here: tasks and their queues, nothing else; numbers, windows and keys ar
   If it raises, everything admitted before is still given out in order, then the error is raised.
 * A call that exceeds its stage's timeout is cancelled, and its slot holds a tombstone. A coroutine
   that swallows its cancellation keeps its worker until it returns; its result is discarded.
+  One that never returns holds up its slot, and the end of the map.
 * Leaving early (`aclose`, `async with`, a cancelled consumer) cancels every task and waits for
   their ends. A bare `async for` that is left by `break` is closed when the iterator is collected,
   as any asynchronous generator is; `async with` closes at once.
@@ -62,6 +63,7 @@ class _AsyncRun(Generic[T, R]):
         self.arrived = asyncio.Event()
         self.taken = asyncio.Event()
         self.exhausted = False
+        self.closed = False
         self.failure: BaseException | None = None
 
     def now(self) -> float:
@@ -74,6 +76,7 @@ class _AsyncRun(Generic[T, R]):
 
     async def close(self) -> None:
         """Cancel every task and wait for its end."""
+        self.closed = True
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -84,6 +87,8 @@ class _AsyncRun(Generic[T, R]):
         try:
             await self.room()
             async for item in items:
+                if self.closed:
+                    break
                 self.admit(item)
                 await self.room()
         except BaseException as error:  # noqa: BLE001  # raised to the consumer, after what came before
@@ -109,6 +114,8 @@ class _AsyncRun(Generic[T, R]):
 
     def enqueue(self, job: Job[T]) -> None:
         """Hand an item to its stage, which gets its workers as the first items come."""
+        if self.closed:
+            return
         state = self.states[job.stage]
         state.queue.put_nowait(job)
         if state.workers < state.stage.workers:
@@ -117,7 +124,7 @@ class _AsyncRun(Generic[T, R]):
 
     async def serve(self, state: _StageState) -> None:
         """Run a worker: one item after another, until cancelled."""
-        while True:
+        while not self.closed:  # the work may swallow the cancellation that was meant for us
             job = await state.queue.get()
             self.intake.begin(job, self.now())
             outcome = await _attempt(state.stage, job)

@@ -244,6 +244,23 @@ def test_a_consumer_that_is_cancelled_leaves_no_task_and_closes_the_source() -> 
     assert sorted(ended) == ["source", "work", "work", "work"]
 
 
+def test_work_that_swallows_its_cancellation_does_not_hold_up_the_end() -> None:
+    async def work(item: int) -> int:
+        try:
+            await asyncio.sleep(0 if item == 0 else 1_000)
+        except asyncio.CancelledError:
+            await asyncio.sleep(1)
+        return item
+
+    async def leave_early() -> float:
+        async with async_ordered_map(itertools.count(), work, workers=3, window=9) as results:
+            await anext(results)
+        assert await other_tasks() == 0
+        return asyncio.get_running_loop().time()
+
+    assert run_in_virtual_time(leave_early()) == 1.0
+
+
 def test_a_bare_loop_that_is_left_is_cleaned_up_with_its_iterator() -> None:
     async def work() -> None:
         async for envelope in async_ordered_map(itertools.count(), instantly, workers=2, window=4):
