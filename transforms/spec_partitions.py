@@ -79,7 +79,7 @@ def start_mistakes(spec: Any) -> Iterator[Mistake]:
 def _boundary_mistakes(spec: Any, section: str, grain: str | None, zone: str) -> Iterator[Mistake]:
     start = text(spec, section, "start")
     start_us = _instant_or_none(start, zone)
-    if start_us is None or grain not in GRAIN_US:
+    if start_us is None or grain is None or grain not in GRAIN_US:
         return
     if not _is_boundary(start_us, grain, zone):
         allowed = f"{_GRAIN_STARTS[grain]} in {zone}, for the grain is {grain}"

@@ -1,5 +1,6 @@
 """The stream spec: what a file means, and that every mistake in it is told, all at once."""
 
+from copy import deepcopy
 from typing import Any
 
 import polars as pl
@@ -342,7 +343,7 @@ def test_any_junk_anywhere_gives_a_spec_or_problems_with_a_place(data: st.DataOb
         place = tree
         for name in above:
             place = place[name]
-        place[last] = data.draw(JUNK)
+        place[last] = deepcopy(data.draw(JUNK))
     found = problems_if_any(yaml.safe_dump(tree, sort_keys=False))
     assert all(p.path and p.found and p.allowed and p.line for p in found)
 
