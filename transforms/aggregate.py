@@ -7,6 +7,8 @@ due, in ``windows``.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -15,7 +17,7 @@ from transforms.calendars import IntArray
 from transforms.digest import LANE_0, LANE_1, Lanes, group_digests, row_lanes
 from transforms.errors import CalculationError
 from transforms.grids import grid_of
-from transforms.groups import Groups, grouped, in_groups, whole_keys
+from transforms.groups import Groups, in_groups, whole_keys
 from transforms.readings import Readings, statistic
 from transforms.schemas import (
     ARRIVAL_US,
@@ -33,8 +35,8 @@ from transforms.schemas import (
     LAST_EVENT_US,
     LATE_ARRIVAL_COUNT,
     REASON,
+    REFUSED_AT_US,
     REVISION,
-    SEQ,
     STREAM,
     WINDOW,
     WINDOW_END_US,
@@ -45,6 +47,8 @@ from transforms.schemas import (
     window_schema,
 )
 from transforms.spec import StreamSpec, ValueType, WindowSpec
+
+MOST_THREADS: Final = 4  # each holds a piece of rows: bounds the memory
 
 
 def aggregate_schema(spec: StreamSpec) -> pl.Schema:
@@ -61,20 +65,31 @@ def digest_columns(spec: StreamSpec) -> tuple[str, ...]:
 
 
 def windows_of(
-    spec: StreamSpec, rows: pl.DataFrame, choose: Callable[[Groups], Groups]
+    spec: StreamSpec,
+    rows: pl.DataFrame,
+    needed: Callable[[pl.DataFrame], pl.DataFrame],
+    choose: Callable[[Groups], Groups],
 ) -> pl.DataFrame:
     """Return the windows of counted rows in order (``in_order``) that ``choose`` leaves of them.
+
+    ``needed`` may drop rows that no chosen window holds. Both are called from several threads, each
+    with pieces of the rows; a piece is whole keys, so that no window depends on the cut.
 
     The columns are those of ``aggregate_schema``, the windows in the order of the spec, each sorted
     by key and start. Raises CalculationError where an exact sum leaves its type.
     """
-    parts: dict[str, list[pl.DataFrame]] = {window.name: [] for window in spec.windows}
-    for piece in whole_keys(rows):
-        hashed = with_lanes(spec, piece)
-        for window in spec.windows:
-            parts[window.name].append(_windows_of_keys(spec, window, hashed, choose))
-    none = pl.DataFrame(schema=aggregate_schema(spec))
-    return pl.concat([none, *(part for of_window in parts.values() for part in of_window)])
+    columns = (*digest_columns(spec), *spec.key_parts, REFUSED_AT_US)
+
+    def of_piece(piece: pl.DataFrame) -> list[pl.DataFrame]:
+        hashed = with_lanes(spec, needed(piece)).drop(spec.columns.carry)
+        return [_windows_of_keys(spec, window, hashed, choose) for window in spec.windows]
+
+    with ThreadPoolExecutor(min(pl.thread_pool_size(), MOST_THREADS)) as pool:
+        pieces = list(pool.map(of_piece, whole_keys(rows.select(columns))))
+    parts = [pl.DataFrame(schema=aggregate_schema(spec))]
+    for place in range(len(spec.windows)):
+        parts += [piece[place] for piece in pieces]
+    return pl.concat(parts)
 
 
 def _windows_of_keys(
@@ -204,20 +219,3 @@ def _refuse_overflow(
         f" key {groups.keys[at]!r}, from {int(groups.start_us[at])} us UTC:"
         f" declare {value} as float, or shorten the window"
     )
-
-
-def aggregate(spec: StreamSpec, assigned: pl.DataFrame) -> pl.DataFrame:
-    """Return the windows of rows that were given theirs (``assign``), in any order.
-
-    The columns are those of ``aggregate_schema``, the windows in the order of the spec, each sorted
-    by key and start. Raises CalculationError where an exact sum leaves its type.
-    """
-    parts = [pl.DataFrame(schema=aggregate_schema(spec))]
-    for window in spec.windows:
-        rows = assigned.filter(pl.col(WINDOW) == window.name)
-        if rows.height:
-            rows = rows.sort(KEY, WINDOW_START_US, EVENT_US, SEQ)
-            bounds = (rows.get_column(name).to_numpy() for name in (WINDOW_START_US, WINDOW_END_US))
-            groups = grouped(with_lanes(spec, rows), *bounds)
-            parts.append(aggregate_groups(spec, window.name, groups))
-    return pl.concat(parts)

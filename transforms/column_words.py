@@ -49,7 +49,9 @@ def column_words(values: pl.Series) -> Column:
     nulls = values.is_null().to_numpy() if values.null_count() else None
     if values.dtype == pl.Float64:
         return Column((_float_words(values),), nulls)
-    if values.dtype in (pl.Int64, pl.Boolean):
+    if values.dtype == pl.Int64:
+        return Column((_filled(values).view("<u8"),), nulls)
+    if values.dtype == pl.Boolean:
         return Column((_filled(values.cast(pl.Int64)).view("<u8"),), nulls)
     if values.dtype == pl.String:
         return Column(_text_words(values), nulls)
@@ -59,11 +61,12 @@ def column_words(values: pl.Series) -> Column:
 
 
 def _filled(values: pl.Series) -> npt.NDArray[np.int64]:
-    return values.fill_null(0).to_numpy()
+    return (values.fill_null(0) if values.null_count() else values).to_numpy()
 
 
 def _float_words(values: pl.Series) -> Words:
-    numbers = values.fill_null(0.0).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
+    filled = values.fill_null(0.0) if values.null_count() else values
+    numbers = filled.to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
     words: Words = numbers.view("<u8")
     words[np.isnan(numbers)] = NAN_WORD
     return words
@@ -71,7 +74,7 @@ def _float_words(values: pl.Series) -> Words:
 
 def _halves(values: pl.Series) -> npt.NDArray[np.uint64]:
     """The 16 bytes per row of a decimal or a string view as two words, without a copy."""
-    array = values.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    array = values.to_arrow(compat_level=pl.CompatLevel.newest())
     data = np.frombuffer(array.buffers()[1], dtype="<u8").reshape(-1, 2)
     return data[array.offset : array.offset + len(array)]
 

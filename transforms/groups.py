@@ -8,9 +8,10 @@ is computed of a group is in ``aggregate``.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from transforms.calendars import IntArray
@@ -18,6 +19,7 @@ from transforms.grids import BoolArray, Grid
 from transforms.schemas import EVENT_US, KEY, SEQ
 
 ORDER: Final = (KEY, EVENT_US, SEQ)
+Item = TypeVar("Item", bound=np.generic)
 PIECE_ROWS: Final = 1 << 19  # rows taken at a time: bounds the memory, does not change a bit
 
 
@@ -49,7 +51,7 @@ class Groups:
         """The key of each group."""
         return self.rows.get_column(KEY).gather(self.first)
 
-    def of_rows(self, values: IntArray) -> IntArray:
+    def of_rows(self, values: npt.NDArray[Item]) -> npt.NDArray[Item]:
         """Return for each row the value of its group."""
         return np.repeat(values, self.size)
 
@@ -57,7 +59,7 @@ class Groups:
         """Return the groups of the mask, with their rows."""
         if groups.all():
             return self
-        rows = self.rows.filter(pl.Series(np.repeat(groups, self.size)))
+        rows = self.rows.filter(pl.Series(self.of_rows(groups)))
         first = np.cumsum(self.size[groups]) - self.size[groups]
         return Groups(rows, first, self.start_us[groups], self.end_us[groups])
 
@@ -95,6 +97,51 @@ def _rises(rows: pl.DataFrame) -> bool:
     same_key, same_event = key[below] == key[above], event[below] == event[above]
     later = (event[below] > event[above]) | (same_event & (seq[below] >= seq[above]))
     return bool(((key[below] > key[above]) | (same_key & later)).all())
+
+
+def merged(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+    """Merge two frames in order into one; the right one has few rows for those of the left."""
+    if not right.height:
+        return left
+    place = _places(left, right) + np.arange(right.height)
+    index = np.empty(left.height + right.height, dtype=np.uint32)
+    index[place] = np.arange(left.height, len(index))
+    of_left = np.ones(len(index), dtype=np.bool_)
+    of_left[place] = False
+    index[of_left] = np.arange(left.height)
+    return pl.concat([left, right])[pl.Series(index)]
+
+
+def _places(left: pl.DataFrame, right: pl.DataFrame) -> IntArray:
+    """Return how many rows of the left frame come before each row of the right one, by bisection.
+
+    Rows of one key, event time and seq do not occur in both.
+    """
+    low, high = _stretches(left.get_column(KEY), right.get_column(KEY))
+    event, seq = (left.get_column(name).to_numpy() for name in (EVENT_US, SEQ))
+    own_event, own_seq = (right.get_column(name).to_numpy() for name in (EVENT_US, SEQ))
+    while (low < high).any():
+        middle = np.minimum((low + high) // 2, left.height - 1)
+        same = event[middle] == own_event
+        before = (event[middle] < own_event) | (same & (seq[middle] < own_seq))
+        low, high = (
+            np.where((low < high) & before, middle + 1, low),
+            np.where((low < high) & ~before, middle, high),
+        )
+    return low
+
+
+def _stretches(keys: pl.Series, sought: pl.Series) -> tuple[IntArray, IntArray]:
+    """Return for each sought key where its stretch in sorted keys begins and ends, if there is one.
+
+    A key that is not among them has an empty stretch where it would be.
+    """
+    first = np.flatnonzero(keys.ne_missing(keys.shift(1)).to_numpy())
+    fence = np.append(first, len(keys))
+    distinct_keys = keys.gather(first)
+    place = distinct_keys.search_sorted(sought, side="left").to_numpy().astype(np.int64)
+    after = distinct_keys.search_sorted(sought, side="right").to_numpy().astype(np.int64)
+    return fence[place], fence[after]
 
 
 def whole_keys(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:

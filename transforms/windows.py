@@ -14,7 +14,7 @@ import polars as pl
 from transforms.aggregate import windows_of
 from transforms.calendars import INT64
 from transforms.grids import Bounds, grid_of
-from transforms.groups import ORDER, Groups, in_order
+from transforms.groups import Groups, in_order, merged
 from transforms.schemas import (
     CLOSED,
     COUNTED_DEAD_LETTER_REASONS,
@@ -76,9 +76,7 @@ def counted_rows(ordered: pl.DataFrame, dead_letters: pl.DataFrame) -> pl.DataFr
         pl.lit(True).alias(IS_DEAD_LETTER), pl.col(WATERMARK_US).alias(REFUSED_AT_US)
     )
     refused = refused.select(accepted.columns)
-    if not refused.height:
-        return in_order(accepted)
-    return in_order(accepted).merge_sorted(in_order(refused), key=ORDER)
+    return merged(in_order(accepted), in_order(refused))
 
 
 def assign(window: WindowSpec, rows: pl.DataFrame) -> pl.DataFrame:
@@ -100,7 +98,10 @@ def _with_bounds(rows: pl.DataFrame, bounds: Bounds) -> pl.DataFrame:
 
 
 def event_range(spec: StreamSpec, start_us: int, end_us: int) -> tuple[int, int]:
-    """Return the event times [from, to) that windows with a start in [start, end) may hold."""
+    """Return the event times [from, to) that the windows of an event partition may hold.
+
+    They are the windows that start in [start, end), of any kind.
+    """
     return start_us, end_us + max(window.max_length_us for window in spec.windows)
 
 
@@ -143,8 +144,15 @@ def first_publications(
     windows are in the order of the spec, each sorted by key and start.
     """
     limits = _limits(before, after, flush=flush)
-    rows = _within(in_order(counted), row_range(spec, before, after, flush=flush))
-    windows = windows_of(spec, rows, lambda groups: _due(_found_open(groups), limits))
+    ranges = row_range(spec, before, after, flush=flush)
+
+    def needed(rows: pl.DataFrame) -> pl.DataFrame:
+        return _within(rows, ranges)
+
+    def due(groups: Groups) -> Groups:
+        return _keep_due(groups, limits)
+
+    windows = windows_of(spec, in_order(counted), needed, due)
     reached = windows.select(KEY).join(limits, on=KEY, how="left", maintain_order="left")
     by_time = windows.get_column(WINDOW_END_US) <= reached.get_column(WATERMARK_US)
     reason = pl.when(by_time).then(pl.lit(CLOSED)).otherwise(pl.lit(FLUSH)).alias(REASON)
@@ -152,37 +160,16 @@ def first_publications(
     return windows.with_columns(pl.lit(0, pl.Int64).alias(REVISION), reason).select(columns)
 
 
-def closed_windows(
-    spec: StreamSpec, counted: pl.DataFrame, watermarks: pl.DataFrame, start_us: int, end_us: int
-) -> pl.DataFrame:
-    """Return all closed windows that start in [start, end), over all rows they should count.
-
-    What reconciliation compares publications with: late rows are in. ``counted`` holds at least the
-    rows of ``event_range``; the columns are those of a window but its revision and reason.
-    """
-    limits = _limits(None, watermarks, flush=False)
-
-    def wanted(groups: Groups) -> Groups:
-        inside = (groups.start_us >= start_us) & (groups.start_us < end_us)
-        return _due(groups.keep(inside), limits)
-
-    return windows_of(spec, in_order(counted), wanted)
-
-
-def _due(groups: Groups, limits: pl.DataFrame) -> Groups:
-    """Keep the windows that close within the limits of their key."""
+def _keep_due(groups: Groups, limits: pl.DataFrame) -> Groups:
+    """Keep the windows due within the limits of their key, and of their rows those in time."""
     of_key = groups.keys.to_frame().join(limits, on=KEY, how="left", maintain_order="left")
     closed, due = (of_key[name].fill_null(NEVER).to_numpy() for name in (CLOSED_US, DUE_US))
-    return groups.keep((closed < groups.end_us) & (groups.end_us <= due))
-
-
-def _found_open(groups: Groups) -> Groups:
-    """Keep the rows that arrived before their window closed."""
+    is_due = (closed < groups.end_us) & (groups.end_us <= due)
     refused = groups.rows.get_column(REFUSED_AT_US)
     if refused.null_count() == len(refused):
-        return groups
-    met = refused.fill_null(NEVER).to_numpy()
-    return groups.keep_rows(met < groups.of_rows(groups.end_us))
+        return groups.keep(is_due)
+    found_open = refused.fill_null(NEVER).to_numpy() < groups.of_rows(groups.end_us)
+    return groups.keep_rows(found_open & groups.of_rows(is_due))
 
 
 def _within(rows: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
@@ -194,4 +181,5 @@ def _within(rows: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
     runs = key.gather(first).to_frame().join(ranges, on=KEY, how="left", maintain_order="left")
     size = np.diff(first, append=len(key))
     low, high = (np.repeat(runs[n].fill_null(NEVER).to_numpy(), size) for n in (FROM_US, UNTIL_US))
-    return rows.filter(pl.Series((event >= low) & (event < high)))
+    inside = (event >= low) & (event < high)
+    return rows if inside.all() else rows.filter(pl.Series(inside))
