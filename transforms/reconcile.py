@@ -7,16 +7,15 @@ are judged and the revisions that follow; the comparison itself is in ``judgemen
 of each dead letter in ``outcomes``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
 
-from transforms.aggregate import aggregate_groups, with_lanes
+from transforms.aggregate import windows_of, with_lanes
 from transforms.digest import DigestSum
-from transforms.grids import BoolArray, grid_of
-from transforms.groups import Groups, in_groups, in_order
+from transforms.groups import Groups, in_order
 from transforms.judgement import CHANGE, PUBLISH, WINDOW_ROW_COLUMNS, WITHDRAW, judge
 from transforms.publication import current
 from transforms.schemas import (
@@ -78,9 +77,10 @@ def reconcile(
     ``history`` all revisions of those windows. ``flushed`` says that open windows are published.
     Raises CalculationError where an exact sum leaves its type.
     """
-    rows = with_lanes(spec, in_order(counted))
+    rows = in_order(counted)
     newest = current(history).filter(starts.holds(pl.col(WINDOW_START_US)))
-    judged = judge(window_rows(spec, rows, starts), newest, watermarks, flushed=flushed)
+    held = window_rows(spec, with_lanes(spec, rows), starts)
+    judged = judge(held, newest, watermarks, flushed=flushed)
     published = _recomputed(spec, rows, judged.filter(pl.col(CHANGE) == PUBLISH))
     withdrawn = _tombstones(spec, newest, judged.filter(pl.col(CHANGE) == WITHDRAW))
     return pl.concat([published, withdrawn]).sort(WINDOW_IDENTITY)
@@ -98,43 +98,23 @@ def window_rows(
     return pl.concat(frame.filter(starts.holds(pl.col(WINDOW_START_US))) for frame in frames)
 
 
-def _all_groups(spec: StreamSpec, rows: pl.DataFrame) -> Iterator[tuple[str, Groups]]:
-    """Every window of the spec, by its name, with the rows that it holds."""
-    for window in spec.windows:
-        grid = grid_of(window)
-        for layer in range(grid.layers):
-            for groups in in_groups(grid, layer, rows):
-                yield window.name, groups
-
-
 def _recomputed(spec: StreamSpec, rows: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
-    """Compute the planned windows from all of their rows."""
-    schema = window_schema(spec)
-    if planned.is_empty():
-        return schema.to_frame()
-    keys = planned.get_column(KEY).unique().implode()
-    rows = rows.filter(pl.col(KEY).is_in(keys))
-    frames = [
-        aggregate_groups(spec, window, chosen)
-        for window, groups in _all_groups(spec, rows)
-        for chosen in [groups.keep(_is_planned(window, groups, planned))]
-        if len(chosen.first)
-    ]
+    """Compute the planned windows from all of their rows, which are in order."""
+    names = planned.select(KEY, WINDOW_START_US).unique()
+    keys = names.get_column(KEY).unique().implode()
+    known = names.select(pl.struct(KEY, WINDOW_START_US).implode()).to_series()
+
+    def needed(piece: pl.DataFrame) -> pl.DataFrame:
+        return piece.filter(pl.col(KEY).is_in(keys))
+
+    def chosen(groups: Groups) -> Groups:
+        held = pl.DataFrame({KEY: groups.keys, WINDOW_START_US: groups.start_us})
+        return groups.keep(held.to_struct().is_in(known).to_numpy())
+
+    # Another window of the same key may start at the same time: the join leaves it out.
+    windows = windows_of(spec, rows, needed, chosen)
     revisions = planned.select(*_WINDOW_KEY, REVISION, REASON)
-    return pl.concat(frames).join(revisions, on=_WINDOW_KEY).select(schema.names())
-
-
-def _is_planned(window: str, groups: Groups, planned: pl.DataFrame) -> BoolArray:
-    names = pl.DataFrame({KEY: groups.keys, WINDOW_START_US: groups.start_us})
-    of_window = planned.filter(pl.col(WINDOW) == window)
-    found = names.join(
-        of_window.select(KEY, WINDOW_START_US, pl.lit(True).alias(CHANGE)),
-        on=(KEY, WINDOW_START_US),
-        how="left",
-        maintain_order="left",
-    )
-    mask: BoolArray = found.get_column(CHANGE).fill_null(value=False).to_numpy()
-    return mask
+    return windows.join(revisions, on=_WINDOW_KEY).select(window_schema(spec).names())
 
 
 def _tombstones(spec: StreamSpec, newest: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
