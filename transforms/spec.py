@@ -25,7 +25,7 @@ from transforms.spec_fields import (
 from transforms.spec_partitions import Arrival, Events, Grain, events_with_start
 from transforms.spec_problems import fields_of, mistakes_of, problems_of
 from transforms.spec_profiles import DEFAULT, Profile, Profiles
-from transforms.spec_rules import percentile, rule_mistakes
+from transforms.spec_rules import rule_mistakes
 from transforms.spec_source import Columns, Source, TimeColumn, ValueType
 from transforms.spec_windows import Window, WindowSpec
 from transforms.spec_yaml import read_yaml
@@ -50,7 +50,6 @@ __all__ = [
     "ValueType",
     "WindowSpec",
     "load_spec",
-    "percentile",
 ]
 
 

@@ -6,7 +6,7 @@ What one field allows by itself is said by the model of its section; rules of na
 
 import re
 from collections.abc import Iterator
-from fractions import Fraction
+from decimal import Decimal
 from typing import Any, Final
 
 from transforms.schemas import STATISTICS
@@ -22,6 +22,7 @@ _STATISTIC_WORDS: Final = (
     f"{', '.join(STATISTICS)}, or a percentile p0 to p100 such as p95 or p99.9"
 )
 _OFFSET_IN_FORMAT: Final = re.compile(r"%(:{0,3}z|#z|\+|s)")
+_OTHER_NAMES: Final = {"median": "p50", "avg": "mean", "average": "mean", "stddev": "std"}
 _OWN_FIELDS_OF_PROFILES: Final = ("by", "key_map")
 
 
@@ -36,14 +37,6 @@ def rule_mistakes(spec: Any) -> Iterator[Mistake]:
     yield from _window_mistakes(spec)
     yield from _aggregate_mistakes(spec)
     yield from name_mistakes(spec)
-
-
-def percentile(statistic: str) -> float | None:
-    """Return the quantile from 0 to 1 that ``p95`` or ``p99.9`` names, None for all else."""
-    match = _PERCENTILE.fullmatch(statistic)
-    # A fraction, for 99.9 / 100 in floats is not the float nearest to 0.999.
-    quantile = Fraction(match[1]) / 100 if match else None
-    return float(quantile) if quantile is not None and quantile <= 1 else None
 
 
 def _csv_mistakes(spec: Any) -> Iterator[Mistake]:
@@ -116,9 +109,19 @@ def _aggregate_mistakes(spec: Any) -> Iterator[Mistake]:
             yield Mistake(("aggregates", value), found, allowed, nearest(value, values))
 
 
+def _is_percentile(name: str) -> bool:
+    match = _PERCENTILE.fullmatch(name)
+    return match is not None and Decimal(match[1]) <= 100  # noqa: PLR2004 - per cent
+
+
+def _statistic_hint(name: str) -> str:
+    other = _OTHER_NAMES.get(name.lower())
+    return f"did you mean {other}?" if other else nearest(name, STATISTICS)
+
+
 def _statistic_mistakes(statistics: list[Named]) -> Iterator[Mistake]:
     for path, name in statistics:
-        if name not in STATISTICS and percentile(name) is None:
-            yield Mistake(path, name, _STATISTIC_WORDS, nearest(name, STATISTICS))
+        if name not in STATISTICS and not _is_percentile(name):
+            yield Mistake(path, name, _STATISTIC_WORDS, _statistic_hint(name))
     for path, name in repeated(statistics):
         yield Mistake(path, name, "each statistic once")

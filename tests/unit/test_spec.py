@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transforms.durations import DAY_US, MINUTE_US, SECOND_US
-from transforms.spec import SpecError, SpecProblem, StreamSpec, load_spec, percentile
+from transforms.spec import SpecError, SpecProblem, StreamSpec, load_spec
 
 FULL = """\
 name: river_gauges
@@ -302,16 +302,6 @@ def test_the_order_of_values_is_part_of_the_fingerprint_for_it_is_the_order_of_c
 
 def test_a_fingerprint_is_the_same_on_every_machine() -> None:
     assert read(SMALL).fingerprint().startswith("da81f2c79e6dc2f4")
-
-
-@pytest.mark.parametrize(
-    ("text", "quantile"),
-    [("p0", 0.0), ("p50", 0.5), ("p99.9", 0.999), ("p100", 1.0), ("p100.1", None), ("mean", None)],
-)
-def test_a_percentile_is_the_nearest_float_to_its_fraction(
-    text: str, quantile: float | None
-) -> None:
-    assert percentile(text) == quantile
 
 
 # Whatever is written, the answer is a spec or its problems.

@@ -381,6 +381,12 @@ def test_a_statistic_is_a_known_one(statistic: str) -> None:
     assert only(with_sections(aggregates={"level": [statistic]})).path == "aggregates.level[0]"
 
 
+@pytest.mark.parametrize("statistic", ["p0", "p5", "p50", "p99.9", "p100", "p100.0"])
+def test_a_percentile_is_known_and_keeps_its_text(statistic: str) -> None:
+    text = with_sections(aggregates={"level": [statistic]})
+    assert load_spec(text, file="x").aggregates == {"level": (statistic,)}
+
+
 def test_aggregates_are_of_declared_values() -> None:
     problem = only(with_sections(aggregates={"lvel": ["mean"]}))
     assert (problem.path, problem.hint) == ("aggregates.lvel", "did you mean level?")
