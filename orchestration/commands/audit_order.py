@@ -33,15 +33,15 @@ By = Annotated[str | None, typer.Option("--by", help="The column of the order to
 Weight = Annotated[str | None, typer.Option("--weight", help="A column of work per row.")]
 Report = Annotated[bool, typer.Option("--report", help="Exit with 0 whatever is inverted.")]
 
-Reader = Callable[[bytes], pl.DataFrame]
+Reader = Callable[[Path], pl.LazyFrame]
 
 # Text stays text: the audit reads numbers and times itself, and a key 007 is not 7.
 READERS: dict[str, Reader] = {
-    ".csv": lambda data: pl.read_csv(data, infer_schema=False),
-    ".tsv": lambda data: pl.read_csv(data, infer_schema=False, separator="\t"),
-    ".ndjson": lambda data: pl.read_ndjson(data, infer_schema_length=None),
-    ".jsonl": lambda data: pl.read_ndjson(data, infer_schema_length=None),
-    ".parquet": pl.read_parquet,
+    ".csv": lambda file: pl.scan_csv(file, infer_schema=False),
+    ".tsv": lambda file: pl.scan_csv(file, infer_schema=False, separator="\t"),
+    ".ndjson": lambda file: pl.scan_ndjson(file, infer_schema_length=None),
+    ".jsonl": lambda file: pl.scan_ndjson(file, infer_schema_length=None),
+    ".parquet": pl.scan_parquet,
 }
 COMPRESSED = {".gz", ".zst"}
 HEADER = ("order", "inverted", "of pairs", "tied", "same-key", "of pairs", "keys")
@@ -61,9 +61,8 @@ def command(
 
     Exits with 1 if a same-key pair is inverted; global inversions are reported, never judged.
     """
-    rows = read_rows(file)
     named = [*key, *order, *([by] if by else []), *([weight] if weight else [])]
-    require_columns(rows, named, file)
+    rows = read_rows(file, named)
     if by is not None:
         rows = in_order_of(rows, by)
     audit = audited(rows, key, order, weight)
@@ -71,27 +70,30 @@ def command(
     return 0 if report else int(audit.same_key_inverted > 0)
 
 
-def read_rows(file: Path) -> pl.DataFrame:
-    """Read a file by its name's ending; raises SourceError, or UsageError on an unknown ending."""
+def read_rows(file: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Read columns of a file, known by its ending; raises SourceError and UsageError."""
     endings = [ending for ending in file.suffixes if ending not in COMPRESSED]
-    read = READERS.get(endings[-1].lower()) if endings else None
-    if read is None:
+    scan = READERS.get(endings[-1].lower()) if endings else None
+    if scan is None:
         raise UsageError(f"{file}: the name must end in {', '.join(READERS)} (then .gz or .zst)")
     try:
-        return read(file.read_bytes())
+        rows = scan(file)
+        require_columns(rows.collect_schema().names(), columns, file)
+        return rows.select(list(dict.fromkeys(columns))).collect()
     except OSError as error:
-        raise SourceError(f"{file}: cannot be read: {error.strerror}") from error
+        reason = error.strerror or str(error).splitlines()[0]
+        raise SourceError(f"{file}: cannot be read: {reason}") from error
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{file}: is no well-formed {endings[-1]} file: {reason}") from error
 
 
-def require_columns(rows: pl.DataFrame, names: Sequence[str], file: Path) -> None:
+def require_columns(known: Sequence[str], names: Sequence[str], file: Path) -> None:
     """Refuse a call that names columns that the file does not have (UsageError)."""
-    missing = [name for name in names if name not in rows.columns]
+    missing = [name for name in names if name not in known]
     if missing:
-        known = ", ".join(rows.columns)
-        raise UsageError(f"{file}: no column {', '.join(missing)}; there are {known}")
+        there = ", ".join(known)
+        raise UsageError(f"{file}: no column {', '.join(missing)}; there are {there}")
 
 
 def audited(
