@@ -40,11 +40,3 @@ class Profiles(Section):
     def of_key(self, key: str) -> str:
         """Return the name of a key's profile, by ``key_map`` or default."""
         return self.key_map.get(key, DEFAULT)
-
-    def of_link(self, link: str | None) -> str:
-        """Return the name of the profile that a link names; default serves all other links."""
-        return link if link is not None and link in self.named else DEFAULT
-
-    def get(self, name: str) -> Profile:
-        """Return the numbers of a profile; those of default if it is no longer declared."""
-        return self.named.get(name, self.default)

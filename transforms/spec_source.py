@@ -56,11 +56,6 @@ class TimeColumn(Section):
     unit: Annotated[str, StringConstraints(pattern=r"^(iso8601|s|ms|us|ns|.*%.*)$")]
     zone: Zone | None = None
 
-    @property
-    def is_number(self) -> bool:
-        """Whether the time is a number of units since the epoch."""
-        return self.unit in NUMBER_UNITS
-
 
 class ValueType(Section):
     """The type of a value column; ``precision`` and ``scale`` are of decimals alone."""

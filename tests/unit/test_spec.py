@@ -215,14 +215,11 @@ def test_a_key_of_one_column_has_no_parts() -> None:
 # Profiles.
 
 
-def test_a_link_that_names_no_profile_is_served_by_default() -> None:
-    profiles = read(FULL).profiles
-    assert list(profiles.named) == ["default", "archive"]
-    assert [profiles.of_link(link) for link in ("archive", "x", None)] == [
-        *("archive", "default", "default")
-    ]
-    assert profiles.get("archive").capacity == 4096
-    assert profiles.get("no_longer_declared") == profiles.default
+def test_profiles_stand_by_name_with_default_first() -> None:
+    text = FULL.replace("  default: {", "  later: {").replace("  archive: {", "  default: {")
+    profiles = read(text).profiles
+    assert list(profiles.named) == ["default", "later"]
+    assert profiles.named["default"].capacity == 4096
 
 
 def test_a_key_map_names_the_profile_of_a_key() -> None:
