@@ -1,0 +1,162 @@
+"""Files as blocks of whole lines: unpacked, hashed as they are read, broken off where they break.
+
+Belongs here: gzip, Zstandard and the cutting of a stream of bytes at line ends. What a line says is
+none of its business.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, NamedTuple
+
+import zstandard
+
+from transforms.errors import SourceError
+from transforms.text_lines import BYTE_ORDER_MARK
+
+CHUNK_BYTES = 1 << 20
+BLOCK_BYTES = 4 << 20
+
+_PIECE_BYTES = 1 << 14
+_GZIP_WINDOW = 31
+
+
+class BrokenDataError(Exception):
+    """Packed data end or go wrong; everything before was given."""
+
+
+class Block(NamedTuple):
+    """Some whole lines; or, with a `fault`, what is left of the one in which the data broke."""
+
+    data: bytes
+    fault: str | None = None
+
+
+class HashingReader:
+    """Reads a file and keeps the sha256 and the size of what was read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def read(self) -> bytes:
+        """The next chunk; empty at the end."""
+        chunk = self._file.read(CHUNK_BYTES)
+        self._hash.update(chunk)
+        self.size += len(chunk)
+        return chunk
+
+    def chunks(self) -> Iterator[bytes]:
+        """What is left, chunk by chunk."""
+        while chunk := self.read():
+            yield chunk
+
+    def fingerprint(self) -> str:
+        """The hash and size of the whole file, of which the rest is read for it."""
+        for _ in self.chunks():
+            pass
+        return f"sha256:{self._hash.hexdigest()}:{self.size}"
+
+
+class _Packing(NamedTuple):
+    """A way of packing: how it is called, how a file of it begins, what unpacks one member."""
+
+    title: str
+    magic: bytes
+    new: Callable[[], Any]
+
+
+_PACKINGS = {
+    ".gz": _Packing("gzip", b"\x1f\x8b", lambda: zlib.decompressobj(_GZIP_WINDOW)),
+    ".zst": _Packing(
+        "Zstandard", b"\x28\xb5\x2f\xfd", lambda: zstandard.ZstdDecompressor().decompressobj()
+    ),
+}
+
+
+def unpacked(reader: HashingReader, name: str) -> Iterator[bytes]:
+    """The content, unpacked as the name says; BrokenDataError where it breaks.
+
+    SourceError if the file does not even begin like one that is packed so.
+    """
+    for suffix, packing in _PACKINGS.items():
+        if name.endswith(suffix):
+            return _members(reader, name, packing)
+    return reader.chunks()
+
+
+def _members(reader: HashingReader, name: str, packing: _Packing) -> Iterator[bytes]:
+    """The content of all packed members of a file; zeros may fill it up at its end."""
+    member: Any = None
+    done = 0
+    for piece in _pieces(reader.chunks()):
+        if not done and piece[: len(packing.magic)] != packing.magic[: len(piece)]:
+            raise SourceError(f"{name}: this is not {packing.title} data, as its name says it is")
+        rest = piece
+        while rest := rest if member is not None else rest.lstrip(b"\0"):
+            member = member or packing.new()
+            before = member.copy() if packing.title == "gzip" else None
+            try:
+                yield member.decompress(rest)
+            except (zlib.error, zstandard.ZstdError) as error:
+                yield _salvaged(before, rest)
+                where = f"near byte {done + len(piece) - len(rest)}"
+                raise BrokenDataError(f"the {packing.title} data break {where}: {error}") from error
+            rest, member = (member.unused_data, None) if member.eof else (b"", member)
+        done += len(piece)
+    if member is not None:
+        raise BrokenDataError(f"the {packing.title} data end early, after {done} bytes")
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Small pieces: what is unpacked of one is lost if it is broken."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), _PIECE_BYTES):
+            yield chunk[start : start + _PIECE_BYTES]
+
+
+def _salvaged(member: Any, piece: bytes) -> bytes:
+    """What a gzip member gives byte by byte before it breaks."""
+    content = bytearray()
+    for at in range(len(piece) if member is not None else 0):
+        try:
+            content += member.decompress(piece[at : at + 1])
+        except zlib.error:
+            break
+    return bytes(content)
+
+
+def blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
+    """Cut content into blocks of whole lines, without a byte order mark at its start.
+
+    If the data break, the last block holds what is there of a line, and the fault.
+    """
+    parts: list[bytes] = []
+    fault = None
+    size, is_first = 0, True
+    try:
+        for chunk in chunks:
+            parts.append(chunk)
+            size += len(chunk)
+            if size >= BLOCK_BYTES:
+                whole, rest = _cut(b"".join(parts))
+                if whole:
+                    yield Block(whole.removeprefix(BYTE_ORDER_MARK) if is_first else whole)
+                    is_first = False
+                parts, size = [rest], len(rest)
+    except BrokenDataError as error:
+        fault = str(error)
+    left = b"".join(parts)
+    left = left.removeprefix(BYTE_ORDER_MARK) if is_first else left
+    whole, rest = _cut(left) if fault else (left, b"")
+    if whole:
+        yield Block(whole)
+    if fault:
+        yield Block(rest, fault)
+
+
+def _cut(data: bytes) -> tuple[bytes, bytes]:
+    """Whole lines, and the beginning of one."""
+    end = data.rfind(b"\n") + 1
+    return data[:end], data[end:]

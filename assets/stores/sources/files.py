@@ -1,0 +1,166 @@
+"""The files of a stream: found, read side by side, given in source order, staged.
+
+Belongs here: which reader takes which format, what makes a read whole (a file that changes
+meanwhile is read again), and the order of files. Bytes are `blocks`, places are `storage`,
+meaning is `transforms.staging`.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from assets.stores.sources.blocks import Block, HashingReader, blocks, unpacked
+from assets.stores.sources.parquet import parquet_rows, raw_texts
+from assets.stores.sources.storage import Storage, storage_of
+from transforms.csv_rows import csv_rows
+from transforms.errors import SourceError
+from transforms.ndjson import ndjson_rows
+from transforms.raw_rows import FAULT, raw_schema, source_columns
+from transforms.resequence import ordered_map, values
+from transforms.schemas import LINE, RAW, SEQ, rejected_schema, staged_schema
+from transforms.spec import StreamSpec
+from transforms.staging import Parsed, parse, with_seq
+from transforms.text_lines import split_lines
+
+ATTEMPTS = 3
+"""How often a file that keeps changing is read."""
+
+WORKERS = 4
+
+
+@dataclass(frozen=True)
+class FileRead:
+    """One file, staged: its rows have `seq` 0, 1, ... in the order of the file.
+
+    `name` is as in the glob, `fingerprint` a hash and the size of the bytes as they lie there.
+    """
+
+    name: str
+    fingerprint: str
+    parsed: Parsed
+
+    @property
+    def staged(self) -> pl.DataFrame:
+        """Rows that could be read (`schemas.staged_schema`)."""
+        return self.parsed.staged
+
+    @property
+    def rejected(self) -> pl.DataFrame:
+        """Rows that could not (`schemas.rejected_schema`)."""
+        return self.parsed.rejected
+
+
+def find_files(spec: StreamSpec, data_dir: Path) -> list[str]:
+    """The files of a stream by name, sorted; relative to `data_dir` if the glob is relative."""
+    return storage_of(spec.source.path, data_dir).find(spec.source.path)
+
+
+def read_files(
+    spec: StreamSpec, names: Sequence[str], *, data_dir: Path, workers: int = WORKERS
+) -> Iterator[FileRead]:
+    """Read and stage files side by side; give them one after another, in the order of `names`.
+
+    SourceError if one is out of reach, not as declared, or keeps changing.
+    """
+    read = partial(read_file, spec, data_dir=data_dir)
+    window = 2 * workers
+    return values(ordered_map(names, read, workers=workers, window=window, clock=time.monotonic))
+
+
+def number_on(reads: Iterator[FileRead], first: int = 0) -> Iterator[FileRead]:
+    """Count `seq` on over all files, as a replay does."""
+    for read in reads:
+        yield FileRead(read.name, read.fingerprint, with_seq(read.parsed, first))
+        first += read.parsed.height
+
+
+def read_file(spec: StreamSpec, name: str, *, data_dir: Path) -> FileRead:
+    """Read one file as a whole and stage its rows."""
+    storage = storage_of(name, data_dir)
+    for _ in range(ATTEMPTS):
+        try:
+            before = storage.version(name)
+            read = _read_once(spec, storage, name)
+            is_whole = storage.version(name) == before
+        except OSError as error:
+            raise SourceError(f"{name}: cannot be read: {error.strerror or error}") from error
+        if is_whole:
+            return read
+    raise SourceError(
+        f"{name}: the file changed while it was read, {ATTEMPTS} times; let its writer finish, "
+        "best by writing elsewhere and moving it here"
+    )
+
+
+def _read_once(spec: StreamSpec, storage: Storage, name: str) -> FileRead:
+    with closing(storage.open(name)) as file:
+        reader = HashingReader(file)
+        parsed = _READERS[spec.source.format](spec, reader, name)
+        return FileRead(name, reader.fingerprint(), parsed)
+
+
+def _read_ndjson(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
+    """Block by block, so that no more than one of them is there as text."""
+    columns = source_columns(spec)
+    parts: list[Parsed] = []
+    line, seq = 1, 0
+    for block in blocks(unpacked(reader, name)):
+        if block.fault is None:
+            lines = split_lines(block.data)
+            rows = ndjson_rows(lines, columns, first_line=line, first_seq=seq)
+            line += len(lines)
+        else:
+            rows = _broken_off(block, line, seq, columns)
+        parts.append(parse(spec, rows, source=name))
+        seq += rows.height
+    return _joined(spec, parts)
+
+
+def _read_csv(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
+    """As a whole, for a quoted field may hold any number of line ends."""
+    columns = source_columns(spec)
+    read = list(blocks(unpacked(reader, name)))
+    lines = split_lines(b"".join(block.data for block in read if block.fault is None))
+    separator, nulls = spec.source.separator, spec.source.nulls
+    rows = csv_rows(lines, columns, separator=separator, nulls=nulls, name=name)
+    for block in read:
+        if block.fault is not None:
+            broken = _broken_off(block, len(lines) + 1, rows.height, columns)
+            rows = pl.concat([rows, broken])
+    return parse(spec, rows, source=name)
+
+
+def _read_parquet(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
+    data = b"".join(reader.chunks())
+    if not data:
+        return _joined(spec, [])
+    rows = parquet_rows(spec, data, source_columns(spec), name=name)
+    staged, rejected = parse(spec, rows, source=name)
+    return Parsed(staged, rejected.with_columns(raw_texts(rows, rejected[SEQ]).alias(RAW)))
+
+
+_READERS = {"ndjson": _read_ndjson, "csv": _read_csv, "parquet": _read_parquet}
+
+
+def _broken_off(block: Block, line: int, seq: int, columns: Sequence[str]) -> pl.DataFrame:
+    """The one raw row that stands for all that broken data do not give."""
+    raw = block.data.decode(errors="backslashreplace")
+    row = {SEQ: [seq], LINE: [line], RAW: [raw], FAULT: [block.fault]}
+    schema = raw_schema(columns)
+    nothing = {name: [None] for name in schema.names() if name not in row}
+    return pl.DataFrame({**row, **nothing}, schema=schema)
+
+
+def _joined(spec: StreamSpec, parts: Sequence[Parsed]) -> Parsed:
+    nothing = Parsed(
+        pl.DataFrame(schema=staged_schema(spec)), pl.DataFrame(schema=rejected_schema())
+    )
+    parts = parts or [nothing]
+    return Parsed(
+        pl.concat([part.staged for part in parts]), pl.concat([part.rejected for part in parts])
+    )

@@ -1,0 +1,124 @@
+"""The fast way through NDJSON: lines that are laid out alike are taken apart all at once.
+
+The layout of one line is looked for in all others, by comparing bytes at the places of the quotes.
+A line that fits gives exactly what `ndjson_lines.read_line` gives for it (a property test holds the
+two equal); a line that fits none of the few layouts tried is left to it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from transforms.byte_slices import Flags, Slices
+from transforms.ndjson_layout import Gap, Hole, Layout, layout_of
+from transforms.raw_rows import field
+from transforms.text_lines import NEWLINE, Ints, Lines
+
+FEWEST_LINES = 200
+"""Fewer are as quickly read one after another."""
+
+MOST_LAYOUTS = 12
+
+_QUOTE, _BACKSLASH, _RETURN, _BLANK = b'"\\\r '
+_NULL = "null"
+
+
+class Twins(NamedTuple):
+    """Lines of one layout: their numbers, ascending, and a frame of their fields (`raw_rows`)."""
+
+    lines: Ints
+    fields: pl.DataFrame
+
+
+def find_twins(lines: Lines, candidates: Ints, columns: Sequence[str]) -> Iterator[Twins]:
+    """Give the lines that have twins, layout by layout; no line twice."""
+    if len(candidates) < FEWEST_LINES:
+        return
+    left = _plain(lines, candidates)
+    page = _Page(lines)
+    for _ in range(MOST_LAYOUTS):
+        if len(left) < FEWEST_LINES:
+            return
+        layout = layout_of(lines.texts[int(left[0])], columns)
+        if layout is None:
+            left = left[1:]
+            continue
+        twins = page.twins(left, layout, columns)
+        yield twins
+        left = np.setdiff1d(left, twins.lines, assume_unique=True)
+
+
+def _plain(lines: Lines, candidates: Ints) -> Ints:
+    """The lines without a backslash and without a control character before their end."""
+    content = lines.content
+    signs = np.flatnonzero((content < _BLANK) | (content == _BACKSLASH))
+    kinds = content[signs]
+    following = content[np.minimum(signs + 1, len(content) - 1)]
+    ends = (kinds == NEWLINE) | ((kinds == _RETURN) & (following == NEWLINE))
+    odd = signs[~ends]
+    if not len(odd) and not lines.faults:
+        return candidates
+    is_plain = np.ones(len(lines), dtype=np.bool_)
+    is_plain[np.searchsorted(lines.starts, odd, side="right") - 1] = False
+    is_plain[list(lines.faults)] = False
+    return candidates[is_plain[candidates]]
+
+
+class _Spans(NamedTuple):
+    """Which lines fit a layout, and from where to where each of its pieces is in every line."""
+
+    fits: Flags
+    spans: list[tuple[Ints, Ints]]
+
+
+class _Page:
+    """The bytes of all lines, and where their quotes are."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._starts = lines.starts
+        self._slices = Slices(lines.data)
+        self._quotes = np.flatnonzero(lines.content == _QUOTE)
+        self._first_quotes = np.searchsorted(self._quotes, lines.starts)
+
+    def twins(self, numbers: Ints, layout: Layout, columns: Sequence[str]) -> Twins:
+        """The twins among some lines."""
+        counts = self._first_quotes[numbers + 1] - self._first_quotes[numbers]
+        numbers = numbers[counts == layout.quotes]
+        fits, spans = self._spans(numbers, layout)
+        fields = dict.fromkeys(
+            columns, pl.repeat(None, int(fits.sum()), dtype=pl.String, eager=True)
+        )
+        valid = np.ones(int(fits.sum()), dtype=np.bool_)
+        for piece, (start, end) in zip(layout.pieces, spans, strict=True):
+            if isinstance(piece, Hole) and piece.column is None:
+                continue
+            texts = self._slices.texts(start[fits], (end - start)[fits])
+            if isinstance(piece, Gap):
+                valid &= texts.str.contains(f"^(?:{piece.pattern})$").to_numpy()
+                texts = texts.replace(_NULL, None)
+            if piece.column is not None:
+                fields[piece.column] = texts
+        frame = pl.DataFrame({field(name): texts for name, texts in fields.items()})
+        return Twins(numbers[fits][valid], frame if valid.all() else frame.filter(pl.Series(valid)))
+
+    def _spans(self, numbers: Ints, layout: Layout) -> _Spans:
+        """Walk along the layout in all lines at once, which have as many quotes as it has."""
+        place, line_end = self._starts[numbers], self._starts[numbers + 1]
+        quote = self._first_quotes[numbers]
+        fits = np.ones(len(numbers), dtype=np.bool_)
+        spans = []
+        for run, after in pairwise(layout.runs):
+            fits &= self._slices.equal(place, run)
+            place = place + len(run)
+            quote = quote + run.count(_QUOTE)
+            in_run = after.find(_QUOTE)
+            end = line_end - len(after) if in_run < 0 else self._quotes[quote] - in_run
+            fits &= end >= place
+            spans.append((place, end))
+            place = end
+        fits &= self._slices.equal(place, layout.runs[-1])
+        fits &= place + len(layout.runs[-1]) == line_end
+        return _Spans(fits, spans)
