@@ -26,6 +26,9 @@ WINDOW_AGGREGATES: Final = "window_aggregates"
 PUBLISHED_WINDOWS: Final = "published_windows"
 AMENDED_WINDOWS: Final = "amended_windows"
 WINDOW_HISTORY: Final = "window_history"
+# Tables the lake keeps beside them: files once seen, and what of them is in a partition.
+SOURCE_FILES: Final = "source_files"
+STAGED_SOURCES: Final = "staged_sources"
 
 # States of a row, as in the books and in `books.json`.
 STAGED: Final = "staged"
@@ -122,8 +125,15 @@ WINDOW_IDENTITY: Final = (STREAM, WINDOW, KEY, WINDOW_START_US)
 
 # Columns the lake and the proof of parity add beside those of a frame.
 PARTITION: Final = "partition"
+ARRIVAL_PARTITION: Final = "arrival_partition"
+EVENT_PARTITION: Final = "event_partition"
 SHARD: Final = "shard"
-STORE_COLUMNS: Final = (PARTITION, SHARD, "_digest", "_bucket")
+# Set in the one row of a partition that says what the partition was made from, null elsewhere.
+MARK: Final = "mark"
+STORE_COLUMNS: Final = (
+    *(PARTITION, ARRIVAL_PARTITION, EVENT_PARTITION, SHARD, MARK),
+    *("_digest", "_bucket"),
+)
 
 # Instants: Int64 microseconds UTC in frames, timestamps under the other name in stores.
 # `lateness_us` is a duration and stays as it is.

@@ -20,13 +20,17 @@ from deltalake.exceptions import TableNotFoundError
 
 from assets.stores.lake_files import DataFile, Span, TableLocation, ranges_of_log
 from transforms.errors import LakeError
-from transforms.schemas import SHARD, from_stored, to_stored
+from transforms.schemas import (
+    ARRIVAL_PARTITION,
+    EVENT_PARTITION,
+    SHARD,
+    from_stored,
+    to_stored,
+)
 
 if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
-ARRIVAL_PARTITION: Final = "arrival_partition"
-EVENT_PARTITION: Final = "event_partition"
 COMMITS_PER_CHECKPOINT: Final = 100
 # Small files of an appended partition are made one when there are so many of them.
 APPENDED_FILES: Final = 16

@@ -17,8 +17,7 @@ import polars as pl
 
 from assets.stores.lake import Change, Lake, Slot, select
 from assets.stores.lake_files import DataFile, Span
-
-MARK: Final = "mark"
+from transforms.schemas import MARK
 
 # A chunk is committed when it holds so many rows or slots.
 CHUNK_ROWS: Final = 2_000_000

@@ -7,8 +7,9 @@ import pytest
 
 from assets.stores.lake import APPENDED_FILES, COMMITS_PER_CHECKPOINT, Lake, Slot
 from assets.stores.lake_files import Span
-from assets.stores.unit_of_work import MARK, UnitOfWork
+from assets.stores.unit_of_work import UnitOfWork
 from transforms.errors import LakeError
+from transforms.schemas import MARK
 
 ROWS, STATE = "ordered_events", "watermarks"
 SCHEMA = pl.Schema({"key": pl.String(), "event_us": pl.Int64(), "value": pl.Decimal(6, 2)})
