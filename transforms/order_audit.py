@@ -205,7 +205,7 @@ def _audit_column(column: pl.Series, keys: _Keys, worst: int) -> ColumnOrder:
         inverted=inverted_pairs(order),
         tied=_tied_pairs(sorted_values[1:] == sorted_values[:-1]),
     )
-    groups = _Groups.of(values, order, keys.codes[present])
+    groups = KeyGroups.of(values, order, keys.codes[present])
     return ColumnOrder(
         column=column.name,
         rows=len(values),
@@ -250,7 +250,7 @@ _READERS: tuple[Callable[[pl.Series], pl.Series], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups:
+class KeyGroups:
     """The rows with a key, key by key and in row order: positions, values, starts and sizes."""
 
     positions: Ints
@@ -261,7 +261,7 @@ class _Groups:
     tied: int
 
     @classmethod
-    def of(cls, values: Values, order: Ints, codes: Ints) -> "_Groups":
+    def of(cls, values: Values, order: Ints, codes: Ints) -> "KeyGroups":
         """Sort by key, stably, and count each key's inverted pairs. `order` sorts `values`."""
         positions = _without_key(codes, stable_order(codes))
         sizes = np.bincount(codes[positions])
@@ -305,7 +305,7 @@ def _without_key(codes: Ints, by_key: Ints) -> Ints:
 
 
 def _key_order(
-    groups: _Groups, group: int, names: Sequence[str], present: Ints, column: pl.Series
+    groups: KeyGroups, group: int, names: Sequence[str], present: Ints, column: pl.Series
 ) -> KeyOrder:
     earlier, later = (int(present[position]) for position in groups.first_descent(group))
     size = int(groups.sizes[group])
