@@ -153,13 +153,25 @@ def _judge(part: _Partition, earlier: pl.DataFrame) -> _Judged:
     fates[_is_invalid(line) & (fates == _ACCEPTED)] = _INVALID
 
     moving = (fates != _FUTURE) & (fates != _DUPLICATE) & ~line.is_held
-    rows = Arrivals(line.groups, line.event, part.arrival, part.profile, moving, line.is_held)
-    watermark = watermark_before_each(rows, part.carried, part.table)
+    rows = _arrivals(part, moving)
+    watermark = watermark_before_each(rows, part.table)
     fates[(line.event < watermark) & (fates == _ACCEPTED) & ~line.is_held] = _BEHIND
     fates[_meeting_full_buffers(part, fates, order, watermark)] = _OVERFLOW
     refused = np.flatnonzero(fates >= _FUTURE)
-    standing = standing_after(rows, watermark, part.carried, part.table)
+    standing = standing_after(rows, watermark, part.table)
     return _Judged(fates, late, order, found, refused, watermark[refused], standing)
+
+
+def _arrivals(part: _Partition, moving: Mask) -> Arrivals:
+    return Arrivals(
+        groups=part.line.groups,
+        event=part.line.event,
+        arrival=part.arrival,
+        profile=part.profile,
+        moving=moving,
+        held=part.line.is_held,
+        carried=part.carried,
+    )
 
 
 def _is_future(part: _Partition) -> Mask:
@@ -169,7 +181,10 @@ def _is_future(part: _Partition) -> Mask:
 
 
 def _is_invalid(line: LineUp) -> Mask:
-    return line.staged_mask(line.staged[schemas.UNREADABLE].is_not_null().to_numpy())
+    unreadable = line.staged[schemas.UNREADABLE]
+    if unreadable.null_count() == unreadable.len():
+        return np.zeros(line.event.size, np.bool_)
+    return line.staged_mask(unreadable.is_not_null().to_numpy())
 
 
 def _judge_identities(
@@ -197,6 +212,8 @@ def _meeting_full_buffers(
         capacity=int(capacity.min()),
         reach=_reach(part.carried, part.table),
     )
+    if not crowded.any():
+        return np.empty(0, np.int64)
     at = np.flatnonzero(line.groups.spread(crowded) & (fates == _ACCEPTED))
     profile = part.profile if isinstance(part.profile, int) else part.profile[at]
     entrants = Entrants(

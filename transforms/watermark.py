@@ -9,6 +9,7 @@ Minus infinity is ``NEVER`` in arrays and null in frames. A watermark below int6
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from transforms.keyed import (
     Grouped,
     Ints,
     Mask,
+    Positions,
     before_each,
     key_codes,
     minus,
@@ -134,62 +136,73 @@ class Arrivals:
     arrival: Ints
     profile: ProfileCodes | int
     moving: Mask
-    held: Mask | None
+    held: Mask
+    carried: Standing
+
+    @cached_property
+    def still(self) -> Positions:
+        """The positions of the rows that are not moving."""
+        return np.flatnonzero(~self.moving)
+
+    @cached_property
+    def heard(self) -> Ints:
+        """The arrival of the newest moving row of the key, up to and with each row."""
+        heard: Ints = self._of_newest(self.arrival, self.carried.last_arrival)
+        return heard
+
+    @cached_property
+    def in_force(self) -> ProfileCodes | int:
+        """The profile of the newest moving row of the key, up to and with each row."""
+        if isinstance(self.profile, int):
+            return self.profile
+        in_force: ProfileCodes = self._of_newest(self.profile, self.carried.profile)
+        return in_force
+
+    def _of_newest(self, values: npt.NDArray[Any], carried: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give the rows that are not moving the value of the newest moving row before them."""
+        if not self.still.size:
+            return values
+        opens_run = np.diff(self.still, prepend=-2) != 1
+        opens_run |= np.isin(self.still, self.groups.starts)
+        run = self.still[np.flatnonzero(opens_run)[np.cumsum(opens_run) - 1]]
+        none_before = np.isin(run, self.groups.starts)
+        filled = values.copy()
+        filled[self.still] = np.where(none_before, carried[self.groups.codes[run]], values[run - 1])
+        return filled
 
 
-def watermark_before_each(rows: Arrivals, carried: Standing, table: ProfileTable) -> Ints:
+def watermark_before_each(rows: Arrivals, table: ProfileTable) -> Ints:
     """Return W as it stands before each row is judged: its own idle step taken, itself not."""
-    pushes = before_each(rows.groups, _pushed_by(rows, table), carried.watermark)
-    _take_idle_steps(pushes, rows, carried, table)
+    pushes = before_each(rows.groups, _pushed_by(rows, table), rows.carried.watermark)
+    _take_idle_steps(pushes, rows, table)
     return running_max(rows.groups, pushes)
 
 
 def _pushed_by(rows: Arrivals, table: ProfileTable) -> Ints:
     """Return the W that each moving row asks for, ``t - B``; ``NEVER`` for the others."""
     pushed = minus(rows.event, table.grace[rows.profile])
-    if not rows.moving.all():
-        pushed[~rows.moving] = NEVER
+    pushed[rows.still] = NEVER
     return pushed
 
 
-def _take_idle_steps(pushes: Ints, rows: Arrivals, carried: Standing, table: ProfileTable) -> None:
+def _take_idle_steps(pushes: Ints, rows: Arrivals, table: ProfileTable) -> None:
     """Raise ``pushes`` where a row ends a silence of its key."""
     if (table.idle == FOREVER).all():
         return
-    heard = _newest_moving_before(rows, rows.arrival, carried.last_arrival)
-    profile = _newest_moving_before(rows, rows.profile, carried.profile)
-    silent = _is_silent(minus(rows.arrival, heard), heard, profile, table)
-    if rows.held is not None:
-        silent &= ~rows.held
+    heard = before_each(rows.groups, rows.heard, rows.carried.last_arrival)
+    profile = rows.in_force
+    if not isinstance(profile, int):
+        profile = before_each(rows.groups, profile, rows.carried.profile)
+    silent = _is_silent(rows.arrival, heard, profile, table) & ~rows.held
     at = np.flatnonzero(silent)
     which = profile if isinstance(profile, int) else profile[at]
     pushes[at] = np.maximum(pushes[at], _idle_step(rows.arrival[at], which, table))
 
 
-def _newest_moving_before(rows: Arrivals, values: Any, carried: npt.NDArray[Any]) -> Any:
-    """Return the value of the newest moving row of the key before each row, or what is carried."""
-    if isinstance(values, int):
-        return values
-    if rows.moving.all():
-        return before_each(rows.groups, values, carried)
-    places = np.where(rows.moving, np.arange(values.size), -1)
-    newest = before_each(rows.groups, np.maximum.accumulate(places), np.full(carried.size, -1))
-    first = rows.groups.spread(_by_key(rows.groups, rows.groups.starts))
-    inside = newest >= first
-    return np.where(inside, values[newest], rows.groups.spread(carried))
-
-
-def _by_key(groups: Grouped, of_present: Ints) -> Ints:
-    by_key = np.zeros(groups.counts.size, np.int64)
-    by_key[groups.present] = of_present
-    return by_key
-
-
-def _is_silent(
-    silence: Ints, heard: Ints, profile: ProfileCodes | int, table: ProfileTable
-) -> Mask:
+def _is_silent(now: Ints, heard: Ints, profile: ProfileCodes | int, table: ProfileTable) -> Mask:
     idle = table.idle[profile]
-    silent: Mask = (silence >= idle) & (heard != NEVER) & (idle != FOREVER)
+    silent: Mask = minus(now, heard) >= idle
+    silent &= (heard != NEVER) & (idle != FOREVER)
     return silent
 
 
@@ -197,28 +210,25 @@ def _idle_step(now: Ints, profile: ProfileCodes | int, table: ProfileTable) -> I
     return minus(minus(now, table.idle[profile]), table.grace[profile])
 
 
-def standing_after(
-    rows: Arrivals, before_rows: Ints, carried: Standing, table: ProfileTable
-) -> Standing:
+def standing_after(rows: Arrivals, before_rows: Ints, table: ProfileTable) -> Standing:
     """Return what is carried on after all rows; ``before_rows`` is W before each of them."""
-    groups = rows.groups
-    watermark, last_arrival = carried.watermark.copy(), carried.last_arrival.copy()
-    profile, max_event = carried.profile.copy(), carried.max_event.copy()
-    if rows.event.size:
-        at_end = np.maximum(before_rows[groups.ends], _pushed_by_last(rows, table))
-        watermark[groups.present] = np.maximum(watermark[groups.present], at_end)
-        places = np.where(rows.moving, np.arange(rows.event.size), -1)
-        newest = np.maximum.reduceat(places, groups.starts)
-        moved = newest >= groups.starts
-        keys, newest = groups.present[moved], newest[moved]
-        last_arrival[keys] = rows.arrival[newest]
-        profile[keys] = rows.profile if isinstance(rows.profile, int) else rows.profile[newest]
-        event = np.where(rows.moving, rows.event, NEVER)
-        max_event = np.maximum(max_event, _greatest(groups, event))
-    return Standing(watermark, last_arrival, profile, max_event)
+    groups, carried = rows.groups, rows.carried
+    if not rows.event.size:
+        return carried
+    ends = groups.ends
+    at_end = np.maximum(before_rows[ends], _pushed_at_end(rows, table))
+    event = np.where(rows.moving, rows.event, NEVER)
+    newest = np.maximum.reduceat(event, groups.starts)
+    profile = rows.in_force if isinstance(rows.in_force, int) else rows.in_force[ends]
+    return Standing(
+        watermark=_updated(carried.watermark, groups, at_end),
+        last_arrival=_updated(carried.last_arrival, groups, rows.heard[ends]),
+        profile=_updated(carried.profile, groups, profile),
+        max_event=np.maximum(carried.max_event, _updated(carried.max_event, groups, newest)),
+    )
 
 
-def _pushed_by_last(rows: Arrivals, table: ProfileTable) -> Ints:
+def _pushed_at_end(rows: Arrivals, table: ProfileTable) -> Ints:
     """Return the W that the last row of each present key asks for."""
     last = rows.groups.ends
     profile = rows.profile if isinstance(rows.profile, int) else rows.profile[last]
@@ -226,17 +236,17 @@ def _pushed_by_last(rows: Arrivals, table: ProfileTable) -> Ints:
     return np.where(rows.moving[last], pushed, NEVER)
 
 
-def _greatest(groups: Grouped, values: Ints) -> Ints:
-    greatest = np.full(groups.counts.size, NEVER, np.int64)
-    greatest[groups.present] = np.maximum.reduceat(values, groups.starts)
-    return greatest
+def _updated(carried: npt.NDArray[Any], groups: Grouped, of_present: Any) -> npt.NDArray[Any]:
+    """Return ``carried`` with the values of the keys that have rows."""
+    updated = carried.copy()
+    updated[groups.present] = of_present
+    return updated
 
 
 def at_frontier(standing: Standing, frontier_us: int, table: ProfileTable) -> Standing:
     """Take the idle step of every key, silent ones too, at the end of a complete partition."""
     frontier = np.full(standing.watermark.size, frontier_us, np.int64)
-    silence = minus(frontier, standing.last_arrival)
-    silent = _is_silent(silence, standing.last_arrival, standing.profile, table)
+    silent = _is_silent(frontier, standing.last_arrival, standing.profile, table)
     step = np.where(silent, _idle_step(frontier, standing.profile, table), NEVER)
     watermark = np.maximum(standing.watermark, step)
     return Standing(watermark, standing.last_arrival, standing.profile, standing.max_event)

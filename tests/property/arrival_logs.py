@@ -3,7 +3,6 @@
 Times lie so close together that every boundary of the contract is met again and again.
 """
 
-from functools import cache
 from typing import Any
 
 import polars as pl
@@ -11,10 +10,12 @@ import yaml
 from hypothesis import strategies as st
 
 from transforms import schemas
-from transforms.spec import StreamSpec, load_spec
+from transforms.spec import Profiles, StreamSpec, load_spec
 
 KEYS = ("a", "b", "c")
 LINKS = ("default", "slow", "blind")
+# So old that distances no longer fit beside a key code in 64 bits.
+AGES_AGO = 2**62
 IDENTITIES: tuple[dict[str, Any], ...] = (
     {},
     {"event_id": ["at"]},
@@ -23,6 +24,16 @@ IDENTITIES: tuple[dict[str, Any], ...] = (
     {"event_id": ["at", "n"]},
     {"event_id": ["n", "firmware"], "dedup_horizon": "6us"},
     {"event_id": ["firmware"]},
+)
+WINDOWS = (
+    [{"name": "short", "every": "7us"}, {"name": "hop", "length": "10us", "every": "4us"}],
+    [{"name": "long", "every": "1ms"}],
+)
+
+CHOICES: tuple[dict[str, Any], ...] = (
+    {},
+    {"by": "link"},
+    {"key_map": {"b": "slow", "c": "blind"}},
 )
 
 
@@ -45,9 +56,7 @@ def profiles() -> st.SearchStrategy[dict[str, Any]]:
 @st.composite
 def specs(draw: st.DrawFn) -> StreamSpec:
     """Draw a spec: how rows are identified, how profiles are chosen, with a grid or without."""
-    chosen = draw(st.sampled_from(["default", "by", "key_map"]))
-    links = {name: draw(profiles()) for name in LINKS[: 1 if chosen == "default" else 3]}
-    by = {"by": {"by": "link"}, "key_map": {"key_map": {"b": "slow", "c": "blind"}}}
+    chosen: dict[str, Any] = draw(st.sampled_from(CHOICES))
     declared = {
         "name": "nasty",
         "source": {"kind": "files", "path": "*.ndjson", "format": "ndjson"},
@@ -61,58 +70,84 @@ def specs(draw: st.DrawFn) -> StreamSpec:
         },
         "arrival": {"grain": "day", "start": "1970-01-01", "zone": "UTC"},
         "events": {"grain": "day"},
-        "profiles": {**by.get(chosen, {}), **links},
-        "windows": [{"name": "w", "every": "7us"}, {"name": "hop", "length": "10us", "every": "4us"}],
+        "profiles": {**chosen, **draw(numbers_of_links(chosen))},
+        "windows": draw(st.sampled_from(WINDOWS)),
         **draw(st.sampled_from([{}, {"resolution": "2us"}])),
     }
-    return spec_of(yaml.safe_dump(declared, sort_keys=False))
+    return load_spec(yaml.safe_dump(declared, sort_keys=False), file="nasty.yaml")
 
 
-@cache
-def spec_of(text: str) -> StreamSpec:
-    return load_spec(text, file="nasty.yaml")
+def numbers_of_links(chosen: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw the profiles of all links; of the default alone where nothing chooses another."""
+    return st.fixed_dictionaries({name: profiles() for name in (LINKS if chosen else LINKS[:1])})
 
 
 @st.composite
-def logs(draw: st.DrawFn, spec: StreamSpec, size: int = 24) -> pl.DataFrame:
-    """Draw staged rows in arrival order, with arrivals that tie and silences of all lengths."""
-    row = st.fixed_dictionaries(
+def with_other_numbers(draw: st.DrawFn, spec: StreamSpec) -> StreamSpec:
+    """Draw the same spec with other numbers in its profiles."""
+    chosen = spec.profiles.model_dump(include={"by", "key_map"}, exclude_defaults=True)
+    numbers = Profiles.model_validate({**chosen, **draw(numbers_of_links(chosen))})
+    return spec.model_copy(update={"profiles": numbers})
+
+
+def new_rows() -> st.SearchStrategy[dict[str, Any]]:
+    """Draw a row that is no copy: how long after the row before it came, how old its event is."""
+    return st.fixed_dictionaries(
         {
             "key": st.sampled_from(KEYS),
-            "event_us": st.integers(-15, 25),
+            "delay": st.integers(-6, 12) | st.integers(0, 3) | st.sampled_from([40, AGES_AGO]),
             "pause": st.sampled_from([0, 0, 0, 1, 1, 2, 5, 12]),
             "profile": st.sampled_from(LINKS),
             "level": st.sampled_from([None, float("nan"), 1.0, 2.0]),
             "hits": st.sampled_from([None, 1]),
             "firmware": st.sampled_from([None, "x"]),
-            "n": st.sampled_from([None, "1", "1", "2"]),
-            "unreadable": st.sampled_from([None, None, None, None, '{"hits":"?"}']),
+            "n": st.sampled_from([None, "1", "1", "2", "3"]),
+            "unreadable": st.sampled_from([None] * 7 + ['{"hits":"?"}']),
         }
     )
-    drawn = draw(st.lists(row, max_size=size))
+
+
+def copies() -> st.SearchStrategy[dict[str, Any]]:
+    """Draw a re-delivery: of which row before it, and what changed on the way, if anything."""
+    changes = st.sampled_from([{}, {}, {"profile": "slow"}, {"level": 3.0}, {"firmware": "y"}])
+    pauses = st.sampled_from([0, 1, 4])
+    return st.fixed_dictionaries({"of": st.integers(0, 30), "pause": pauses, "change": changes})
+
+
+@st.composite
+def logs(draw: st.DrawFn, spec: StreamSpec) -> pl.DataFrame:
+    """Draw staged rows in arrival order, with arrivals that tie and silences of all lengths."""
+    row = st.one_of(new_rows(), new_rows(), new_rows(), copies())
+    drawn = draw(st.lists(row, min_size=draw(st.sampled_from([0, 12])), max_size=24))
     seqs = draw(st.permutations(range(len(drawn))))
-    start = draw(st.integers(-20, 5))
-    return _staged(spec, drawn, seqs, start)
+    return _staged(spec, drawn, seqs, start=draw(st.integers(-20, 5)))
 
 
 def _staged(
     spec: StreamSpec, drawn: list[dict[str, Any]], seqs: list[int], start: int
 ) -> pl.DataFrame:
-    rows, now = [], start
+    rows: list[dict[str, Any]] = []
+    now = start
     for row, seq in zip(drawn, seqs, strict=True):
         now += row["pause"]
-        grid = spec.resolution_us or 1
-        event = row["event_us"] // grid * grid
-        part = {"site": "s", "station": row["key"]}
-        times = {"event_us": event, "original_event_us": row["event_us"], "arrival_us": now}
-        hits = None if row["unreadable"] else row["hits"]
-        rows.append({**row, **part, **times, "hits": hits, "seq": seq, "id_n": row["n"]})
+        if "of" not in row:
+            rows.append({**_row(spec, row, now - row["delay"]), "arrival_us": now, "seq": seq})
+        elif rows:
+            first = rows[row["of"] % len(rows)]
+            rows.append({**first, **row["change"], "arrival_us": now, "seq": seq})
     schema = schemas.staged_schema(spec)
-    listed = [{name: row[name] for name in schema} for row in rows]
-    frame = pl.DataFrame(listed, schema=schema)
+    frame = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
     return frame.sort(schemas.ARRIVAL_US, schemas.SEQ)
 
 
-def frontiers(arrivals: list[int], cuts: list[int]) -> list[tuple[int, int]]:
-    """Return, for each cut before a row, the first and last time at which a partition may end."""
-    return [(arrivals[cut - 1] + 1, arrivals[cut]) for cut in cuts]
+def _row(spec: StreamSpec, drawn: dict[str, Any], event: int) -> dict[str, Any]:
+    grid = spec.resolution_us or 1
+    return {
+        **drawn,
+        "site": "s",
+        "station": drawn["key"],
+        "event_us": event // grid * grid,
+        "original_event_us": event,
+        "hits": None if drawn["unreadable"] else drawn["hits"],
+        "id_n": drawn["n"],
+    }

@@ -6,6 +6,7 @@ sections 2 and 3, and that is its only purpose: what it says of a log is what mu
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any
 
 from transforms.spec import Profile, StreamSpec
@@ -14,6 +15,10 @@ Row = dict[str, Any]
 Content = tuple[Any, ...]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
+
+
+def is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
 
 
 @dataclass
@@ -102,6 +107,20 @@ class Reference:
                 self.take_idle_step(key, frontier_us)
             self.release(key)
 
+    def watermarks(self) -> list[Row]:
+        """Return what is known of each key that ever had a moving row."""
+        return [
+            {
+                "key": name,
+                "watermark_us": key.watermark,
+                "last_arrival_us": key.last_arrival,
+                "profile": key.profile,
+                "max_event_us": key.max_event,
+            }
+            for name, key in self.keys.items()
+            if key.last_arrival is not None
+        ]
+
     def bury(self, key: Key, row: Row, reason: str) -> None:
         missed, total = self.missed_and_total(key, row)
         late_by = None if key.watermark is None else min(key.watermark - row["event_us"], HIGHEST)
@@ -133,9 +152,9 @@ class Reference:
         return row[name if name in columns.carry else f"id_{name}"]
 
     def content(self, row: Row) -> Content:
-        """Return event time, values and carried columns; what cannot be read is like nothing else."""
+        """Return event time, values, carried columns; what cannot be read is like nothing else."""
         columns = self.spec.columns
-        values = (None if row[name] != row[name] else row[name] for name in columns.values)
+        values = (None if is_nan(row[name]) else row[name] for name in columns.values)
         carried = (row[name] for name in columns.carry)
         unread = None if row["unreadable"] is None else object()
         return (row["event_us"], *values, *carried, unread)

@@ -8,28 +8,31 @@ from typing import Any
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from property.arrival_logs import logs, specs
-from property.sequential_reference import Reference
+from property.arrival_logs import logs, specs, with_other_numbers
+from property.sequential_reference import Reference, is_nan
 
 from transforms import schemas
-from transforms.reorder import Outcome, State, advance, earlier_bounds, empty_state
+from transforms.reorder import Outcome, advance, earlier_bounds, empty_state
 from transforms.spec import StreamSpec
 
-NASTY = settings(max_examples=150, deadline=None)
+Rows = list[dict[str, Any]]
+
+THOROUGH = settings(max_examples=100, deadline=None)
+BRIEF = settings(max_examples=25, deadline=None)
 
 
 @dataclass(frozen=True)
-class Case:
-    """A log, where it is cut (each part with its frontier), and the last frontier."""
+class Part:
+    """An arrival partition: its rows, the spec of its day, and its end if it is complete."""
 
     spec: StreamSpec
     staged: pl.DataFrame
-    parts: list[tuple[pl.DataFrame, int | None]]
-    until: int | None
+    frontier_us: int | None
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def parts(draw: st.DrawFn, *, changing: bool = False) -> list[Part]:
+    """Draw a log in parts. Where numbers are ``changing``, each part has its own profiles."""
     spec = draw(specs())
     staged = draw(logs(spec))
     arrivals = staged[schemas.ARRIVAL_US].to_list()
@@ -37,94 +40,130 @@ def cases(draw: st.DrawFn) -> Case:
     cuts = sorted(draw(st.sets(st.sampled_from(cuttable)))) if cuttable else []
     last = arrivals[-1] if arrivals else 0
     until = draw(st.none() | st.integers(last + 1, last + 30))
-    ends = [None if until is None else arrivals[cut] for cut in cuts]
-    bounds = pairwise([0, *cuts, staged.height])
-    parts = [staged[low:high] for low, high in bounds]
-    return Case(spec, staged, list(zip(parts, [*ends, until], strict=True)), until)
+    ends = [*(None if until is None else arrivals[cut] for cut in cuts), until]
+    pieces = [staged[low:high] for low, high in pairwise([0, *cuts, staged.height])]
+    days = [draw(with_other_numbers(spec)) if changing else spec for _ in pieces]
+    return [Part(*part) for part in zip(days, pieces, ends, strict=True)]
 
 
-def advance_all(case: Case) -> Iterator[Outcome]:
-    """Advance part by part, as the lake would: earlier rows that count, pruned by event time."""
-    state = empty_state(case.spec)
-    row_columns = schemas.row_columns(case.spec)
-    earlier = schemas.row_schema(case.spec).to_frame()
-    for part, frontier in case.parts:
-        bounds = earlier_bounds(case.spec, part)
-        near = earlier
-        if bounds is not None:
-            near = earlier.filter(pl.col(schemas.EVENT_US).is_between(*bounds))
-        outcome = advance(case.spec, part, state, near, frontier)
+def advance_all(log: list[Part]) -> Iterator[Outcome]:
+    """Advance part by part, as over a lake: with the earlier rows that count and may matter."""
+    state = empty_state(log[0].spec)
+    columns = schemas.row_columns(log[0].spec)
+    lake = schemas.row_schema(log[0].spec).to_frame()
+    for part in log:
+        bounds = earlier_bounds(part.spec, part.staged)
+        near = pl.lit(True) if bounds is None else pl.col(schemas.EVENT_US).is_between(*bounds)
+        outcome = advance(part.spec, part.staged, state, lake.filter(near), part.frontier_us)
         yield outcome
         state = outcome.state
         counted = pl.col(schemas.REASON).is_in(schemas.COUNTED_DEAD_LETTER_REASONS)
-        buried = outcome.dead_letters.filter(counted)
-        new = (frame.select(row_columns) for frame in (outcome.ordered, buried))
-        earlier = pl.concat([earlier, *new])
+        new = (outcome.ordered, outcome.dead_letters.filter(counted))
+        lake = pl.concat([lake, *(frame.select(columns) for frame in new)])
 
 
-def all_of(outcomes: list[Outcome]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of all outcomes: by key and, inside a key, in the order they were released."""
+def told_by(outcomes: list[Outcome]) -> dict[str, Rows]:
+    """Return all rows and the state at the end; of ordered rows of a key, in release order."""
+    last = outcomes[-1].state
     return {
-        "ordered": by_key([row for outcome in outcomes for row in listed(outcome.ordered)]),
-        "dead_letters": by_seq([row for o in outcomes for row in listed(o.dead_letters)]),
-        "duplicates": by_seq([row for o in outcomes for row in listed(o.duplicates)]),
-        "held": by_seq(listed(outcomes[-1].state.held)),
-        "watermarks": by_key(listed(outcomes[-1].state.watermarks)),
+        schemas.ORDERED: by_key(listed(*(outcome.ordered for outcome in outcomes))),
+        schemas.DEAD_LETTER: by_seq(listed(*(outcome.dead_letters for outcome in outcomes))),
+        schemas.DUPLICATE: by_seq(listed(*(outcome.duplicates for outcome in outcomes))),
+        schemas.HELD: by_seq(listed(last.held)),
+        schemas.WATERMARKS: by_key(listed(last.watermarks)),
     }
 
 
-def reference_of(case: Case) -> dict[str, list[dict[str, Any]]]:
-    reference = Reference(case.spec)
-    for row in case.staged.iter_rows(named=True):
-        reference.judge(dict(row))
-    reference.finish(case.until)
-    watermarks = [
-        {
-            "key": name,
-            "watermark_us": key.watermark,
-            "last_arrival_us": key.last_arrival,
-            "profile": key.profile,
-            "max_event_us": key.max_event,
-        }
-        for name, key in reference.keys.items()
-        if key.last_arrival is not None
-    ]
-    spec = case.spec
+def told_by_reference(log: list[Part]) -> dict[str, Rows]:
+    """Return the same, as the sequential reference tells it."""
+    spec = log[0].spec
+    reference = Reference(spec)
+    for part in log:
+        reference.spec = part.spec
+        for row in part.staged.iter_rows(named=True):
+            reference.judge(dict(row))
+        reference.finish(part.frontier_us)
+    held = [row for key in reference.keys.values() for row in key.held]
+    dead_letters = framed(reference.dead_letters, schemas.dead_letter_schema(spec))
     return {
-        "ordered": by_key(shaped(reference.ordered, schemas.ordered_schema(spec))),
-        "dead_letters": by_seq(shaped(reference.dead_letters, schemas.dead_letter_schema(spec))),
-        "duplicates": by_seq(shaped(reference.duplicates, schemas.duplicate_schema(spec))),
-        "held": by_seq(
-            shaped(
-                [row for key in reference.keys.values() for row in key.held],
-                schemas.ordered_schema(spec),
-            )
+        schemas.ORDERED: by_key(listed(framed(reference.ordered, schemas.ordered_schema(spec)))),
+        schemas.DEAD_LETTER: by_seq(listed(dead_letters)),
+        schemas.DUPLICATE: by_seq(
+            listed(framed(reference.duplicates, schemas.duplicate_schema(spec)))
         ),
-        "watermarks": by_key(watermarks),
+        schemas.HELD: by_seq(listed(framed(held, schemas.ordered_schema(spec)))),
+        schemas.WATERMARKS: by_key(reference.watermarks()),
     }
 
 
-def listed(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows, with NaN as a text, for it equals nothing."""
+def framed(rows: Rows, schema: pl.Schema) -> pl.DataFrame:
+    return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
+
+
+def listed(*frames: pl.DataFrame) -> Rows:
+    """Return the rows of frames; NaN, which equals nothing, as a text."""
     return [
-        {name: "NaN" if value != value else value for name, value in row.items()}
+        {name: "NaN" if is_nan(value) else value for name, value in row.items()}
+        for frame in frames
         for row in frame.iter_rows(named=True)
     ]
 
 
-def shaped(rows: list[dict[str, Any]], schema: pl.Schema) -> list[dict[str, Any]]:
-    return listed(pl.DataFrame([{n: row[n] for n in schema} for row in rows], schema=schema))
+def by_key(rows: Rows) -> Rows:
+    return sorted(rows, key=lambda row: str(row[schemas.KEY]))
 
 
-def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: row["key"])
+def by_seq(rows: Rows) -> Rows:
+    return sorted(rows, key=lambda row: int(row[schemas.SEQ]))
 
 
-def by_seq(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: row["seq"])
+@THOROUGH
+@given(parts())
+def test_a_log_cut_anywhere_is_judged_as_row_by_row(log: list[Part]) -> None:
+    assert told_by(list(advance_all(log))) == told_by_reference(log)
 
 
-@NASTY
-@given(cases())
-def test_a_log_cut_anywhere_gives_what_the_sequential_reference_gives(case: Case) -> None:
-    assert all_of(list(advance_all(case))) == reference_of(case)
+@THOROUGH
+@given(parts(changing=True))
+def test_numbers_of_profiles_act_from_the_next_partition_on(log: list[Part]) -> None:
+    assert told_by(list(advance_all(log))) == told_by_reference(log)
+
+
+@BRIEF
+@given(parts())
+def test_every_row_ends_in_exactly_one_place(log: list[Part]) -> None:
+    told = told_by(list(advance_all(log)))
+    places = (told[state] for state in schemas.STATES if state in told)
+    seqs = [row[schemas.SEQ] for rows in places for row in rows]
+    assert sorted(seqs) == sorted(seq for part in log for seq in part.staged[schemas.SEQ])
+
+
+@BRIEF
+@given(parts(changing=True))
+def test_a_watermark_never_falls(log: list[Part]) -> None:
+    before: dict[str, int] = {}
+    for outcome in advance_all(log):
+        columns = outcome.state.watermarks.select(schemas.KEY, schemas.WATERMARK_US)
+        now = dict(columns.iter_rows())
+        assert all(now[key] >= watermark for key, watermark in before.items())
+        before = now
+
+
+@BRIEF
+@given(parts(changing=True))
+def test_the_ordered_events_of_a_key_never_step_back_in_time(log: list[Part]) -> None:
+    released = told_by(list(advance_all(log)))[schemas.ORDERED]
+    for one, next_one in pairwise(released):
+        assert one["key"] != next_one["key"] or one["event_us"] <= next_one["event_us"]
+
+
+@BRIEF
+@given(parts(), st.sampled_from("abc"))
+def test_the_rows_of_one_key_change_nothing_for_another(log: list[Part], letter: str) -> None:
+    def of_key(rows: Rows) -> Rows:
+        return [row for row in rows if row[schemas.KEY].endswith(letter)]
+
+    own = pl.col(schemas.KEY).str.ends_with(letter)
+    alone = [Part(part.spec, part.staged.filter(own), part.frontier_us) for part in log]
+    told = told_by(list(advance_all(log)))
+    assert told_by(list(advance_all(alone))) == {name: of_key(told[name]) for name in told}
