@@ -131,6 +131,14 @@ class DigestSum:
         lanes = hash_rows(frame, columns)
         return cls(frame.height, _exact_sum(lanes.lane_0), _exact_sum(lanes.lane_1))
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the text form. Raises ValueError for another scheme."""
+        name, count, *lanes = text.split(":")
+        if name != HASH_NAME:
+            raise ValueError(f"{text}: a digest of another scheme than {HASH_NAME}")
+        return cls(int(count), *(int(lane, 16) for lane in lanes))
+
     def __add__(self, other: "DigestSum") -> "DigestSum":
         """Return the digest of the rows of both."""
         return DigestSum(

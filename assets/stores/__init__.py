@@ -1,1 +1,4 @@
-"""What assets read and write: the lake, the sources, the targets. No rule about telemetry lives here."""
+"""What assets read and write: the lake, the sources, the targets.
+
+No rule about telemetry lives here.
+"""

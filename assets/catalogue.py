@@ -1,0 +1,100 @@
+"""How assets are named, described and told about: what every stage shares towards Dagster.
+
+Here belong asset keys, the one backfill policy, the roles of resources, and how figures of a
+partition reach the UI. What an asset does is in the module of its stage.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+
+from assets.metadata import COLUMNS, Metadata, table_schema
+from assets.stores.intake import Intake
+from assets.stores.lake import Lake
+from assets.stores.lock import PATIENCE_S, StreamLock
+from assets.stores.tables import frame_schema
+from transforms.spec import StreamSpec
+
+# One run takes a whole range of partitions; assets with different policies would not share runs.
+ONE_RUN: Final = dg.BackfillPolicy.single_run()
+OWNERS: Final = ("team:telemetry",)
+
+
+@dataclass(frozen=True)
+class Locks:
+    """The resource ``locks``: who may write to which stream."""
+
+    folder: Path
+    patience_s: float = PATIENCE_S
+
+    def of(self, stream: str) -> StreamLock:
+        """Return the lock of a stream."""
+        return StreamLock(self.folder, stream, self.patience_s)
+
+
+@dataclass
+class Landing:
+    """The resource ``landing``: where source files are; remembers what was read of each stream."""
+
+    lake: Lake
+    data_dir: Path
+    _intakes: dict[str, Intake] = field(default_factory=dict, repr=False)
+
+    def of(self, spec: StreamSpec) -> Intake:
+        """Return the intake of a stream, the same one each time."""
+        known = self._intakes.get(spec.name)
+        if known is None or known.spec != spec:
+            known = self._intakes[spec.name] = Intake(self.lake, self.data_dir, spec)
+        return known
+
+
+def asset_key(spec: StreamSpec, table: str) -> dg.AssetKey:
+    """Return the key of an asset: the stream, then the table."""
+    return dg.AssetKey([spec.name, table])
+
+
+def asset_spec(
+    spec: StreamSpec,
+    table: str,
+    description: str,
+    deps: Sequence[dg.AssetDep] = (),
+    kinds: Iterable[str] = ("deltalake", "polars"),
+) -> dg.AssetSpec:
+    """Return what Dagster knows of an asset before it is ever made."""
+    return dg.AssetSpec(
+        asset_key(spec, table),
+        deps=deps,
+        description=f"{description} {spec.description}".strip(),
+        metadata={COLUMNS: table_schema(frame_schema(spec, table))},
+        group_name=spec.name,
+        owners=OWNERS,
+        tags={"stream": spec.name},
+        kinds=set(kinds),
+    )
+
+
+def dep(spec: StreamSpec, table: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
+    """Return a dependency on a table of the same stream."""
+    return dg.AssetDep(asset_key(spec, table), partition_mapping=mapping)
+
+
+def told(
+    context: dg.AssetExecutionContext,
+    spec: StreamSpec,
+    partition: str,
+    figures: Mapping[str, Metadata],
+) -> None:
+    """Attach the figures of a partition to its materialization, table by table."""
+    for table, metadata in figures.items():
+        context.add_asset_metadata(
+            metadata, asset_key=asset_key(spec, table), partition_key=partition
+        )
+
+
+def materialized(spec: StreamSpec, tables: Iterable[str]) -> Iterator[dg.MaterializeResult[None]]:
+    """Say that all partitions of the run are there, those without rows too."""
+    for table in tables:
+        yield dg.MaterializeResult(asset_key=asset_key(spec, table))

@@ -1,0 +1,240 @@
+"""Reorder: the fate of every staged row of an arrival partition, and the state it leaves.
+
+Here belongs how a partition gets its state, the earlier rows and its frontier, and how what comes
+of it is kept and its books verified. How rows are judged is in ``transforms.reorder``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import dagster as dg
+import polars as pl
+
+from assets.catalogue import ONE_RUN, Locks, asset_spec, dep, materialized, told
+from assets.metadata import ROWS, Metadata, fraction, row_counts
+from assets.partitions import Axis
+from assets.stores.lake import Lake, Slot
+from assets.stores.lake_files import Span
+from assets.stores.marks import Mark, chained, require_mark
+from assets.stores.tables import DIGEST, unit_of
+from assets.stores.unit_of_work import UnitOfWork
+from transforms.books import Books, entry, rejected_entry
+from transforms.digest import DigestSum
+from transforms.errors import CalculationError
+from transforms.reorder import Outcome, State, advance, earlier_bounds, empty_state
+from transforms.schemas import (
+    COUNTED_DEAD_LETTER_REASONS,
+    DEAD_LETTER,
+    DEAD_LETTERS,
+    DUPLICATE,
+    DUPLICATES,
+    EVENT_US,
+    HELD,
+    HELD_EVENTS,
+    IS_LATE,
+    ORDERED,
+    ORDERED_EVENTS,
+    REASON,
+    REJECTED,
+    REJECTED_ROWS,
+    STAGED,
+    STAGED_EVENTS,
+    STAGED_SOURCES,
+    WATERMARKS,
+    row_columns,
+)
+from transforms.spec import StreamSpec
+
+DESCRIPTIONS: Final = {
+    ORDERED_EVENTS: "Rows in order of event time per key, released when the watermark passed them.",
+    DEAD_LETTERS: "Rows refused, kept whole, with the reason and the watermark that refused them.",
+    DUPLICATES: "Rows that repeat a row already counted, with the row they repeat.",
+    HELD_EVENTS: "Rows accepted and waiting for the watermark at the end of the partition.",
+    WATERMARKS: "The state of every key at the end of the partition: the mark of its completion.",
+}
+# What one partition hands to the next.
+STATE: Final = (WATERMARKS, HELD_EVENTS)
+# What a partition leaves in which state.
+TABLE_OF: Final = {
+    ORDERED: ORDERED_EVENTS,
+    DEAD_LETTER: DEAD_LETTERS,
+    DUPLICATE: DUPLICATES,
+    REJECTED: REJECTED_ROWS,
+    HELD: HELD_EVENTS,
+}
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """What became of a partition: its books, and its dead letters by reason."""
+
+    partition: str
+    books: Books
+    late: int
+    keys: int
+    reasons: dict[str, int]
+
+    def figures(self) -> dict[str, Metadata]:
+        """Return what the UI shows of the partition, by table."""
+        counts = self.books.counts
+        dead, staged = counts[DEAD_LETTER], counts[STAGED]
+        return {
+            ORDERED_EVENTS: {
+                ROWS: counts[ORDERED],
+                "late_rows": self.late,
+                "late_fraction": fraction(self.late, counts[ORDERED]),
+                "books": dg.MetadataValue.json(self.books.as_json()),
+                **row_counts(counts),
+            },
+            DEAD_LETTERS: {
+                ROWS: dead,
+                "dead_letter_fraction": fraction(dead, staged),
+                **row_counts(self.reasons),
+            },
+            DUPLICATES: {ROWS: counts[DUPLICATE]},
+            HELD_EVENTS: {ROWS: counts[HELD]},
+            WATERMARKS: {ROWS: self.keys},
+        }
+
+
+def reorder(
+    spec: StreamSpec, lake: Lake, axis: Axis, partitions: Sequence[str]
+) -> Iterator[Reordered]:
+    """Reorder partitions that follow one another; yields each of them when it is written."""
+    with unit_of(lake, spec, WATERMARKS) as unit:
+        for partition in partitions:
+            before = axis.previous(partition)
+            staged = require_mark(unit, spec, STAGED_SOURCES, partition)
+            state = require_mark(unit, spec, WATERMARKS, before) if before else None
+            mark = Mark.of(spec, chained(state, staged))
+            shards = [
+                _reorder_shard(spec, unit, axis, Slot(partition, shard), mark)
+                for shard in range(spec.shards)
+            ]
+            yield _added(partition, shards)
+            unit.finish()
+
+
+def _reorder_shard(
+    spec: StreamSpec, unit: UnitOfWork, axis: Axis, slot: Slot, mark: Mark
+) -> Reordered:
+    staged = unit.read(STAGED_EVENTS, partitions=[slot.partition], shard=slot.shard)
+    state = state_before(spec, unit, axis, slot)
+    earlier = _earlier(spec, unit, axis, slot, staged)
+    frontier_us = axis.bounds(slot.partition).end_us
+    outcome = advance(spec, staged, state, earlier, frontier_us)
+    for table, rows in _tables(outcome).items():
+        unit.replace(table, slot, rows)
+    unit.replace(WATERMARKS, slot, outcome.state.watermarks, str(mark))
+    return Reordered(
+        slot.partition,
+        _verified_books(spec, unit, slot, state.held),
+        int(outcome.ordered[IS_LATE].sum()),
+        outcome.state.watermarks.height,
+        dict(outcome.dead_letters.group_by(REASON).len().sort(REASON).iter_rows()),
+    )
+
+
+def state_before(spec: StreamSpec, unit: UnitOfWork, axis: Axis, slot: Slot) -> State:
+    """Return the state that the partition before left in a shard."""
+    before = axis.previous(slot.partition)
+    if before is None:
+        return empty_state(spec)
+    watermarks, held = (unit.read(table, partitions=[before], shard=slot.shard) for table in STATE)
+    return State(watermarks, held)
+
+
+def _earlier(
+    spec: StreamSpec, unit: UnitOfWork, axis: Axis, slot: Slot, staged: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the rows of earlier partitions with which identities are compared."""
+    columns = row_columns(spec)
+    before = frozenset(axis.up_to(slot.partition)[:-1])
+    bounds = earlier_bounds(spec, staged)
+    spans = [] if bounds is None else [Span(EVENT_US, *bounds)]
+    ordered, dead = (
+        unit.read(table, partitions=before, shard=slot.shard, spans=spans)
+        for table in (ORDERED_EVENTS, DEAD_LETTERS)
+    )
+    counted = dead.filter(pl.col(REASON).is_in(COUNTED_DEAD_LETTER_REASONS))
+    return pl.concat([ordered.select(columns), counted.select(columns)])
+
+
+def _tables(outcome: Outcome) -> dict[str, pl.DataFrame]:
+    return {
+        ORDERED_EVENTS: outcome.ordered,
+        DEAD_LETTERS: outcome.dead_letters,
+        DUPLICATES: outcome.duplicates,
+        HELD_EVENTS: outcome.state.held,
+    }
+
+
+def _verified_books(
+    spec: StreamSpec, unit: UnitOfWork, slot: Slot, held_before: pl.DataFrame
+) -> Books:
+    """Balance what the reader took in against what was written, read back.
+
+    Raises CalculationError if they do not balance: then nothing of the chunk is committed.
+    """
+
+    def stored(table: str) -> pl.DataFrame:
+        return unit.read(table, partitions=[slot.partition], shard=slot.shard)
+
+    staged = (DigestSum.parse(text) for text in stored(STAGED_SOURCES)[DIGEST])
+    ends = {
+        state: (rejected_entry if state == REJECTED else entry)(spec, stored(table))
+        for state, table in TABLE_OF.items()
+    }
+    books = Books(sum(staged, DigestSum()), entry(spec, held_before), ends)
+    if not books.balanced:
+        raise CalculationError(
+            f"{spec.name}: the books of partition {slot.partition} do not balance: "
+            f"{books.as_json()}"
+        )
+    return books
+
+
+def _added(partition: str, shards: Sequence[Reordered]) -> Reordered:
+    """Return the figures of a partition from those of its shards."""
+    books = [shard.books for shard in shards]
+    reasons = Counter[str]()
+    for shard in shards:
+        reasons.update(shard.reasons)
+    total = Books(
+        sum((book.staged for book in books), DigestSum()),
+        sum((book.held_before for book in books), DigestSum()),
+        {state: sum((book.ends[state] for book in books), DigestSum()) for state in TABLE_OF},
+    )
+    return Reordered(
+        partition,
+        total,
+        sum(shard.late for shard in shards),
+        sum(shard.keys for shard in shards),
+        dict(sorted(reasons.items())),
+    )
+
+
+def reorder_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
+    """Return the assets that reordering makes; they build on themselves, a partition earlier."""
+    before = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
+    deps = [dep(spec, STAGED_EVENTS), *(dep(spec, table, before) for table in STATE)]
+
+    @dg.multi_asset(
+        name=f"{spec.name}__reorder",
+        specs=[asset_spec(spec, table, text, deps) for table, text in DESCRIPTIONS.items()],
+        partitions_def=axis.definition,
+        backfill_policy=ONE_RUN,
+    )
+    def reordering(
+        context: dg.AssetExecutionContext,
+        lake: dg.ResourceParam[Lake],
+        locks: dg.ResourceParam[Locks],
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        with locks.of(spec.name)():
+            for reordered in reorder(spec, lake, axis, context.partition_keys):
+                told(context, spec, reordered.partition, reordered.figures())
+        yield from materialized(spec, DESCRIPTIONS)
+
+    return reordering

@@ -1,0 +1,91 @@
+"""The tables of a stream in the lake: their schemas, marks and shards.
+
+Here belongs what is stored of each table beside the frames of ``transforms.schemas``. What a mark
+is for, and when it is set, is in ``unit_of_work``; what it says is in ``marks``.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import polars as pl
+
+from assets.stores.lake import Lake
+from assets.stores.unit_of_work import UnitOfWork
+from transforms import schemas
+from transforms.digest import LANE_0, row_lanes
+from transforms.spec import StreamSpec
+
+# Tables cut by event partition; all others are cut by arrival partition.
+EVENT_TABLES: Final = (schemas.WINDOW_HISTORY, schemas.AMENDED_WINDOWS)
+
+# Columns of `staged_sources`, beside what names a file.
+NAME: Final = "name"
+ORDINAL: Final = "ordinal"
+FINGERPRINT: Final = "fingerprint"
+STAGED_COUNT: Final = "staged_rows"
+REJECTED_COUNT: Final = "rejected_rows"
+DIGEST: Final = "digest"
+# Columns of `published_windows` and `amended_windows`: how many windows of a name there are.
+WINDOWS: Final = "windows"
+
+_SOURCES: Final = pl.Schema(
+    {
+        NAME: pl.String(),
+        ORDINAL: pl.Int64(),
+        FINGERPRINT: pl.String(),
+        STAGED_COUNT: pl.Int64(),
+        REJECTED_COUNT: pl.Int64(),
+        DIGEST: pl.String(),
+    }
+)
+_COUNTS: Final = pl.Schema({schemas.WINDOW: pl.String(), WINDOWS: pl.Int64()})
+
+_MARKED: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
+    schemas.STAGED_SOURCES: lambda _: _SOURCES,
+    schemas.WATERMARKS: lambda _: schemas.watermark_schema(),
+    schemas.WINDOW_AGGREGATES: schemas.window_schema,
+    schemas.PUBLISHED_WINDOWS: lambda _: _COUNTS,
+    schemas.AMENDED_WINDOWS: lambda _: _COUNTS,
+}
+_PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
+    schemas.STAGED_EVENTS: schemas.staged_schema,
+    schemas.REJECTED_ROWS: lambda _: schemas.rejected_schema(),
+    schemas.ORDERED_EVENTS: schemas.ordered_schema,
+    schemas.DEAD_LETTERS: schemas.dead_letter_schema,
+    schemas.DUPLICATES: schemas.duplicate_schema,
+    schemas.HELD_EVENTS: schemas.ordered_schema,
+    schemas.WINDOW_HISTORY: schemas.window_history_schema,
+}
+
+
+def frame_schema(spec: StreamSpec, table: str) -> pl.Schema:
+    """Return the schema of the rows of a table, without marks."""
+    return {**_MARKED, **_PLAIN}[table](spec)
+
+
+def stored_schema(spec: StreamSpec, table: str) -> pl.Schema:
+    """Return the schema of the frames a table is made of, with the column of marks."""
+    mark = {schemas.MARK: pl.String()} if table in _MARKED else {}
+    return pl.Schema({**frame_schema(spec, table), **mark})
+
+
+def unit_of(lake: Lake, spec: StreamSpec, marked: str) -> UnitOfWork:
+    """Return a unit of work that sets its marks in the table ``marked``."""
+    return UnitOfWork(
+        lake, spec.name, marked, lambda table: stored_schema(spec, table), shards=spec.shards
+    )
+
+
+def by_shard(spec: StreamSpec, rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return the rows of each shard, in their order; a key is always in the same one."""
+    if spec.shards == 1:
+        return [rows]
+    keys = rows.select(schemas.KEY).unique()
+    shards = keys.with_columns(
+        (row_lanes(keys, [schemas.KEY])[LANE_0] % spec.shards).alias(schemas.SHARD)
+    )
+    placed = rows.join(shards, on=schemas.KEY, how="left", maintain_order="left")
+    return [
+        placed.filter(pl.col(schemas.SHARD) == shard).drop(schemas.SHARD)
+        for shard in range(spec.shards)
+    ]
