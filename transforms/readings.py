@@ -170,11 +170,10 @@ def percentile(readings: Readings, per_cent: Fraction) -> Floats:
 
 def _between(low: Floats, high: Floats, part: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
-        value = low + part * (high - low)
-    if np.isfinite(value).all():
-        return value
+        apart = high - low
+        value = low + part * apart
     # The distance of two readings can leave float64 though what is between them does not.
-    return np.where(np.isfinite(high - low), value, low * (1 - part) + high * part)
+    return np.where(np.isfinite(apart), value, low * (1 - part) + high * part)
 
 
 STATISTICS: Final[Mapping[str, Callable[[Readings], Result]]] = {
