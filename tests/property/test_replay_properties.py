@@ -51,7 +51,7 @@ def near(found: object, wanted: object) -> bool:
     return found == wanted
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(log=logs())
 def test_p1_p7_p8_windows_are_right_their_revisions_too_and_again_is_nothing(log: Log) -> None:
     tables = dict(calculated(log, cut=3).tables)
@@ -98,7 +98,7 @@ def to_reconcile_or_publish_again_is_to_do_nothing(log: Log, tables: Tables) -> 
     assert readable(current(history)).equals(tables["windows"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(log=logs(), data=st.data())
 def test_p2_parts_and_files_change_nothing(log: Log, data: st.DataObject) -> None:
     cut = data.draw(st.integers(2, 8), label="cut")
@@ -109,7 +109,7 @@ def test_p2_parts_and_files_change_nothing(log: Log, data: st.DataObject) -> Non
         assert frame.equals(parted[name], null_equal=True), name
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(log=logs())
 def test_p3_p5_the_books_balance_and_a_replay_again_gives_the_same_bytes(log: Log) -> None:
     with files_of(log, []) as (spec, paths):
