@@ -22,7 +22,7 @@ from assets.stores.tables import DIGEST, unit_of
 from assets.stores.unit_of_work import UnitOfWork
 from transforms.books import Books, entry, rejected_entry
 from transforms.digest import DigestSum
-from transforms.errors import CalculationError
+from transforms.errors import CalculationError, LakeError
 from transforms.reorder import Outcome, State, advance, earlier_bounds, empty_state
 from transforms.schemas import (
     COUNTED_DEAD_LETTER_REASONS,
@@ -104,6 +104,9 @@ def reorder(
 ) -> Iterator[Reordered]:
     """Reorder partitions that follow one another; yields each of them when it is written."""
     with unit_of(lake, spec, WATERMARKS) as unit:
+        before = axis.previous(partitions[0])
+        if before is not None:
+            refuse_gaps(unit, spec, axis, before)
         for partition in partitions:
             before = axis.previous(partition)
             staged = require_mark(unit, spec, STAGED_SOURCES, partition)
@@ -115,6 +118,17 @@ def reorder(
             ]
             yield _added(partition, shards)
             unit.finish()
+
+
+def refuse_gaps(unit: UnitOfWork, spec: StreamSpec, axis: Axis, last: str) -> None:
+    """Raise LakeError if a partition up to ``last`` is not complete: its rows would be missing."""
+    complete = unit.partitions(WATERMARKS)
+    missing = next((key for key in axis.up_to(last) if key not in complete), None)
+    if missing is not None:
+        raise LakeError(
+            f"{spec.name}: partition {missing} is not there, and what comes after may need its "
+            f"rows; run it first: lowwater run {spec.name} --from {missing}"
+        )
 
 
 def _reorder_shard(

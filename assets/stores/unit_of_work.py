@@ -48,6 +48,17 @@ class UnitOfWork:
         """Return the partitions of a table, those of this unit among them."""
         return {file.partition for file in self._files(table)}
 
+    def rows(self, table: str) -> dict[str, int]:
+        """Return how many rows each partition of a table has, marks among them."""
+        counts: dict[str, int] = {}
+        for file in self._files(table):
+            counts[file.partition] = counts.get(file.partition, 0) + file.rows
+        return counts
+
+    def reach(self, table: str, span: Span) -> int:
+        """Return how many rows the files have that a span makes one read."""
+        return sum(file.rows for file in self._files(table) if file.may_hold([span]))
+
     def read(
         self,
         table: str,
@@ -55,12 +66,14 @@ class UnitOfWork:
         partitions: Collection[str] | None = None,
         shard: int | None = None,
         spans: Iterable[Span] = (),
+        where: pl.Expr | None = None,
     ) -> pl.DataFrame:
         """Return rows of a table, without marks, as this unit would commit it.
 
         They come by partition (in the order of their names), shard and the order written.
         """
         rows = self._scan(table, select(self._files(table), partitions, shard), spans)
+        rows = rows if where is None else rows.filter(where)
         if MARK not in rows.collect_schema():
             return rows.collect()
         return rows.filter(pl.col(MARK).is_null()).drop(MARK).collect()

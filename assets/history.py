@@ -1,0 +1,97 @@
+"""The history of published windows in the lake, and the target that repeats it.
+
+Here belongs how revisions are kept (append only, by event partition and shard) and how they reach
+the target: the lake first, then the target, which takes again whatever it has not got. Which
+revisions are needed is the business of ``transforms.publication`` and ``transforms.reconcile``.
+"""
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from assets.partitions import Axis
+from assets.stores.lake import Lake, Slot
+from assets.stores.tables import by_shard
+from assets.stores.targets.target import Target
+from transforms.errors import UsageError
+from transforms.publication import stamped
+from transforms.schemas import (
+    EVENT_PARTITION,
+    REVISION,
+    WINDOW_HISTORY,
+    WINDOW_IDENTITY,
+    WINDOW_START_US,
+    window_history_schema,
+)
+from transforms.spec import StreamSpec
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The resource ``targets``: the stores that people read, by the name a spec gives."""
+
+    named: Mapping[str, Target]
+
+    def of(self, spec: StreamSpec) -> Target:
+        """Return the target of a stream. Raises UsageError for one that is not declared."""
+        if spec.target not in self.named:
+            known = ", ".join(sorted(self.named))
+            raise UsageError(f"{spec.name}: target {spec.target} is not declared; known: {known}")
+        return self.named[spec.target]
+
+
+@dataclass(frozen=True)
+class History:
+    """All revisions of a stream; ``events`` are its event partitions."""
+
+    lake: Lake
+    spec: StreamSpec
+    events: Axis
+
+    def read(self, partitions: Collection[str], shard: int | None = None) -> pl.DataFrame:
+        """Return the revisions of the windows of event partitions."""
+        if self.lake.version(self.spec.name, WINDOW_HISTORY) is None:
+            return window_history_schema(self.spec).to_frame()
+        rows = self.lake.scan(self.spec.name, WINDOW_HISTORY, partitions=partitions, shard=shard)
+        return rows.collect()
+
+    def append(self, revisions: pl.DataFrame, run_id: str) -> pl.DataFrame:
+        """Keep revisions, as said now by this run; returns them as they are kept."""
+        said = stamped(revisions, published_at_us=time.time_ns() // 1_000, run_id=run_id)
+        said = said.sort(*WINDOW_IDENTITY, REVISION)
+        frames = {
+            Slot(partition, shard): part
+            for partition, rows in self.by_partition(said).items()
+            for shard, part in enumerate(by_shard(self.spec, rows))
+            if part.height
+        }
+        self.lake.append(self.spec.name, WINDOW_HISTORY, frames)
+        return said
+
+    def by_partition(self, windows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        """Return windows by the event partition that their start lies in."""
+        parts = self.with_partition(windows).partition_by(
+            EVENT_PARTITION, as_dict=True, include_key=False
+        )
+        return {str(name): rows for (name,), rows in parts.items()}
+
+    def with_partition(self, windows: pl.DataFrame) -> pl.DataFrame:
+        """Add the event partition that the start of each window lies in."""
+        starts = windows[WINDOW_START_US].unique()
+        names = pl.DataFrame(
+            {
+                WINDOW_START_US: starts,
+                EVENT_PARTITION: [self.events.key_of(start) for start in starts],
+            },
+            schema_overrides={EVENT_PARTITION: pl.String()},
+        )
+        return windows.join(names, on=WINDOW_START_US, how="left", maintain_order="left")
+
+
+def publish(target: Target, spec: StreamSpec, revisions: pl.DataFrame) -> None:
+    """Give revisions to the target; those that it has already change nothing."""
+    with target:
+        target.prepare(spec.name, window_history_schema(spec))
+        target.publish(spec.name, revisions)

@@ -1,0 +1,138 @@
+"""Publication: the windows that an arrival partition closed reach the target, once.
+
+Here belongs the order of things: what is new is kept in the history of the lake, then the target is
+given it. Which publications are new is decided in ``transforms.publication``; revisions that come
+after are made in ``reconcile``.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import dagster as dg
+import polars as pl
+
+from assets.catalogue import ONE_RUN, Locks, asset_spec, dep, materialized, told
+from assets.history import History, Targets, publish
+from assets.metadata import ROWS, Metadata
+from assets.partitions import Axis
+from assets.stores.lake import Lake, Slot
+from assets.stores.marks import require_mark
+from assets.stores.tables import WINDOWS, unit_of
+from assets.stores.unit_of_work import CHUNK_ROWS, UnitOfWork
+from transforms.errors import LakeError
+from transforms.publication import compare_first
+from transforms.schemas import (
+    PUBLISHED_WINDOWS,
+    WATERMARKS,
+    WINDOW,
+    WINDOW_AGGREGATES,
+    WINDOW_IDENTITY,
+)
+from transforms.spec import StreamSpec
+
+DESCRIPTION: Final = "Windows of this partition that the target holds, counted by name."
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What a partition published: all its windows by name, and how many of them are news."""
+
+    partition: str
+    windows: pl.DataFrame
+    new: int
+
+    def figures(self) -> Metadata:
+        """Return what the UI shows of the partition."""
+        return {ROWS: int(self.windows[WINDOWS].sum()), "new_windows": self.new}
+
+
+def publish_windows(
+    history: History, targets: Targets, partitions: Sequence[str], run_id: str
+) -> Iterator[Publication]:
+    """Publish what partitions closed; yields each of them when the target has it."""
+    lake, spec = history.lake, history.spec
+    target = targets.of(spec)
+    with unit_of(lake, spec, PUBLISHED_WINDOWS) as unit:
+        for chunk in _chunks(unit, partitions):
+            windows = {key: _windows(unit, spec, key) for key in chunk}
+            everything = pl.concat(windows.values())
+            stored = history.read(history.by_partition(everything).keys())
+            first = compare_first(everything, stored)
+            said = history.append(first.new, run_id)
+            known = stored.join(everything, on=WINDOW_IDENTITY, how="semi")
+            publish(target, spec, pl.concat([known, said]))
+            for key, rows in windows.items():
+                counts = _marked(unit, spec, key, rows)
+                yield Publication(
+                    key, counts, rows.join(said, on=WINDOW_IDENTITY, how="semi").height
+                )
+            unit.flush()
+
+
+def _windows(unit: UnitOfWork, spec: StreamSpec, partition: str) -> pl.DataFrame:
+    """Return the windows that a partition closed; LakeError if they are of older rows."""
+    made = require_mark(unit, spec, WINDOW_AGGREGATES, partition)
+    if made != require_mark(unit, spec, WATERMARKS, partition):
+        raise LakeError(
+            f"{spec.name}: the windows of partition {partition} are older than its rows; "
+            f"run it again: lowwater run {spec.name} --from {partition} --to {partition}"
+        )
+    return unit.read(WINDOW_AGGREGATES, partitions=[partition])
+
+
+def _marked(
+    unit: UnitOfWork, spec: StreamSpec, partition: str, windows: pl.DataFrame
+) -> pl.DataFrame:
+    mark = require_mark(unit, spec, WINDOW_AGGREGATES, partition)
+    counts = windows.group_by(WINDOW).agg(pl.len().cast(pl.Int64).alias(WINDOWS)).sort(WINDOW)
+    unit.replace(PUBLISHED_WINDOWS, Slot(partition), counts, str(mark))
+    return counts
+
+
+def _chunks(unit: UnitOfWork, partitions: Sequence[str]) -> Iterator[list[str]]:
+    """Cut partitions into chunks of a bounded number of windows."""
+    sizes = unit.rows(WINDOW_AGGREGATES)
+    chunk, rows = list[str](), 0
+    for partition in partitions:
+        size = sizes.get(partition, 0)
+        if chunk and rows + size > CHUNK_ROWS:
+            yield chunk
+            chunk, rows = [], 0
+        chunk.append(partition)
+        rows += size
+    yield chunk
+
+
+def publication_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsDefinition:
+    """Return the asset ``published_windows`` of a stream."""
+
+    @dg.multi_asset(
+        name=f"{spec.name}__publication",
+        specs=[
+            asset_spec(
+                spec,
+                PUBLISHED_WINDOWS,
+                DESCRIPTION,
+                [dep(spec, WINDOW_AGGREGATES)],
+                kinds=("deltalake", "duckdb"),
+            )
+        ],
+        partitions_def=axis.definition,
+        backfill_policy=ONE_RUN,
+    )
+    def publication(
+        context: dg.AssetExecutionContext,
+        lake: dg.ResourceParam[Lake],
+        locks: dg.ResourceParam[Locks],
+        targets: dg.ResourceParam[Targets],
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        history = History(lake, spec, events)
+        with locks.of(spec.name)():
+            for published in publish_windows(
+                history, targets, context.partition_keys, context.run_id
+            ):
+                told(context, spec, published.partition, {PUBLISHED_WINDOWS: published.figures()})
+        yield from materialized(spec, [PUBLISHED_WINDOWS])
+
+    return publication

@@ -1,0 +1,85 @@
+"""Which event partitions have something to reconcile, and whether that was done.
+
+Here belongs the comparison of what reconciliation has seen of an event partition with what there is
+to see now: dead letters that came too late for a window in it, and first publications that today's
+rows would make otherwise. A run, a sensor and a person ask the same question here.
+"""
+
+import polars as pl
+
+from assets.history import History
+from assets.stores.marks import Mark, digest_of
+from assets.stores.tables import unit_of
+from assets.stores.unit_of_work import UnitOfWork
+from transforms.digest import DigestSum
+from transforms.schemas import (
+    AMENDED_WINDOWS,
+    CLOSED,
+    COUNTED_DEAD_LETTER_REASONS,
+    DEAD_LETTERS,
+    INPUT_DIGEST,
+    REASON,
+    REVISION,
+    WATERMARK_US,
+    WATERMARKS,
+    WINDOW,
+    WINDOW_AGGREGATES,
+    WINDOW_END_US,
+    WINDOW_HISTORY,
+    WINDOW_IDENTITY,
+    WINDOW_START_US,
+    WINDOWS_MISSED,
+    row_columns,
+)
+from transforms.windows import assign
+
+_NOW = f"{INPUT_DIGEST}_now"
+
+
+def touched(history: History) -> dict[str, str]:
+    """Return the event partitions in which a window may need another revision.
+
+    The text that goes with each is a digest of the reasons; it changes when they do.
+    """
+    unit = unit_of(history.lake, history.spec, AMENDED_WINDOWS)
+    reasons: dict[str, list[str]] = {}
+    for windows, columns in (_missed(history, unit), _differing(unit)):
+        for partition, rows in history.by_partition(windows).items():
+            reasons.setdefault(partition, []).append(str(DigestSum.of(rows, columns)))
+    return {partition: digest_of(*texts) for partition, texts in reasons.items()}
+
+
+def waiting(history: History) -> list[str]:
+    """Return the event partitions that must be reconciled, oldest first."""
+    unit = unit_of(history.lake, history.spec, AMENDED_WINDOWS)
+    seen = {name: Mark.read(text) for name, text in unit.marks(AMENDED_WINDOWS).items()}
+    new = [
+        partition
+        for partition, reasons in touched(history).items()
+        if partition not in seen or seen[partition].made_from != reasons
+    ]
+    return history.events.in_order(new)
+
+
+def _missed(history: History, unit: UnitOfWork) -> tuple[pl.DataFrame, list[str]]:
+    """Rows x windows that were closed when the row came, and the columns that tell them apart."""
+    spec = history.spec
+    columns = [*row_columns(spec), WINDOW, WINDOW_START_US]
+    counted = pl.col(REASON).is_in(COUNTED_DEAD_LETTER_REASONS)
+    complete = unit.partitions(WATERMARKS)
+    missing = counted & (pl.col(WINDOWS_MISSED) > 0)
+    late = unit.read(DEAD_LETTERS, partitions=complete, where=missing)
+    closed = pl.col(WINDOW_END_US) <= pl.col(WATERMARK_US)
+    missed = [assign(window, late).filter(closed).select(columns) for window in spec.windows]
+    return pl.concat(missed), columns
+
+
+def _differing(unit: UnitOfWork) -> tuple[pl.DataFrame, list[str]]:
+    """First publications that would be others today, or none, and what tells them apart."""
+    names = [*WINDOW_IDENTITY, INPUT_DIGEST]
+    now = unit.read(WINDOW_AGGREGATES).select(names)
+    first = (pl.col(REVISION) == 0) & (pl.col(REASON) == CLOSED)
+    said = unit.read(WINDOW_HISTORY, where=first).select(names)
+    both = said.join(now, on=WINDOW_IDENTITY, how="left", suffix="_now")
+    differing = both.filter(pl.col(INPUT_DIGEST).ne_missing(pl.col(_NOW)))
+    return differing, [*names, _NOW]
