@@ -46,7 +46,7 @@ def profiles() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {
             "grace": st.just("0s") | _us(1, 12),
-            "idle_timeout": st.just("off") | _us(1, 10),
+            "idle_timeout": st.just("off") | _us(0, 10),
             "capacity": st.sampled_from([1, 2, 3, 1000]),
             "future_skew": st.just("0s") | _us(5, 40),
         }

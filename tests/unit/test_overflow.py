@@ -39,6 +39,12 @@ def test_more_held_rows_than_a_new_capacity_stay_held() -> None:
     assert fates(after) == {0: "held", 1: "held", 2: "held", 3: "buffer_overflow"}
 
 
+def test_rows_held_under_a_longer_grace_take_room_after_it_was_cut() -> None:
+    before = reorder(stream(grace="100s"), (30, 31), (100, 100))
+    after = reorder(stream(grace="1s", capacity=2), {"at": (50, 101), "seq": 2}, state=before.state)
+    assert fates(after) == {0: "ordered", 1: "held", 2: "buffer_overflow"}
+
+
 def test_room_is_counted_by_key_and_by_the_capacity_of_the_rows_own_link() -> None:
     roomy = {"grace": "10s", "idle_timeout": "off", "capacity": 2, "future_skew": "5m"}
     spec = stream(capacity=1, profiles={"by": "link", "roomy": roomy})
