@@ -56,23 +56,18 @@ def _digest(only: str = "true") -> str:
 
 # A late row is one that came when this window was closed; the first publication is without it.
 _IN_TIME: Final = "r.refused_at_us is null or r.window_end_us > r.refused_at_us"
-_KNOWN: Final = "r.arrival_us <= c.known_at_us"
+_KNOWN: Final = "r.arrival_us <= d.known_at_us"
 _WINDOW: Final = '"window", key, window_start_us'
 
 _JUDGE: Final = f"""
 with truth as (
-    select {_WINDOW}, any_value(r.window_end_us) as window_end_us,
-        {_digest()} as digest, {_digest(_IN_TIME)} as in_time,
-        case when any_value(c.event_count) > 0 then {_digest(_KNOWN)} end as known,
-        count(*) filter ({_IN_TIME}) as rows_in_time
-    from window_rows as r left join current as c using ({_WINDOW})
-    group by {_WINDOW}
+    select {_WINDOW}, any_value(window_end_us) as window_end_us, {_digest()} as digest
+    from window_rows group by {_WINDOW}
 ), both_sides as (
-    select {_WINDOW}, coalesce(t.window_end_us, c.window_end_us) as window_end_us,
-        t.digest, t.in_time, t.known, t.rows_in_time,
-        c.input_digest, c.revision, c.event_count
+    select {_WINDOW}, coalesce(t.window_end_us, c.window_end_us) as window_end_us, t.digest,
+        c.input_digest, c.revision, c.event_count, c.known_at_us
     from truth as t full join current as c using ({_WINDOW})
-), judged as (
+), judged as materialized (
     select b.*, coalesce(b.window_end_us <= w.watermark_us, false) as is_closed,
         is_closed or $flushed as is_due,
         case
@@ -81,18 +76,24 @@ with truth as (
             when event_count > 0 then '{WITHDRAW}'
         end as change
     from both_sides as b left join watermarks as w using (key)
+), causes as (
+    select {_WINDOW}, count(*) filter ({_IN_TIME}) as rows_in_time, {_digest(_IN_TIME)} as in_time,
+        case when any_value(d.event_count) > 0 then {_digest(_KNOWN)} end as known
+    from window_rows as r join judged as d using ({_WINDOW})
+    where d.change = '{PUBLISH}' group by {_WINDOW}
 )
 select {_WINDOW}, window_end_us, is_due, change, coalesce(revision + 1, 0) as revision,
     case
         when change = '{WITHDRAW}' and is_due then '{WITHDRAWN}'
         when change = '{WITHDRAW}' then '{RESTAGED}'
+        when change is null then null
         when revision is null and rows_in_time = 0 then '{LATE_ROWS}'
         when revision is null and is_closed then '{CLOSED}'
         when revision is null then '{FLUSH}'
         when input_digest in (in_time, known) then '{LATE_ROWS}'
         else '{RESTAGED}'
     end as reason
-from judged
+from judged left join causes using ({_WINDOW})
 order by {_WINDOW}
 """
 
