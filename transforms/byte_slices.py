@@ -13,45 +13,63 @@ from transforms.text_lines import Ints
 Flags = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
+LONGEST_LITERAL = 1 << 12
+"""A literal looked for may have as many bytes."""
+
 _WORD = 8
 _INLINE = 12
 _PREFIX = 4
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], dtype=np.uint64)
-_VIEW = np.dtype([("length", "<i4"), ("head", "<u4"), ("tail", "<u8")])
+_HEAD_SHIFT = np.uint64(8 * _PREFIX)
 
 
 class Slices:
-    """A byte string whose slices are asked for; positions must lie within it."""
+    """A byte string whose slices are asked for."""
 
     def __init__(self, data: bytes) -> None:
-        # A word may be read at every byte, so there must be one word more than there are bytes.
-        padded = data + bytes(_WORD)
+        # A word may be read at every byte, also by a literal that runs over the end.
+        padded = data + bytes(LONGEST_LITERAL + _WORD)
         self._buffer = pa.py_buffer(padded)
-        self._words: Words = np.ndarray((len(data) + 1,), "<u8", padded, strides=(1,))
+        self._words: Words = np.ndarray((len(padded) - _WORD,), "<u8", padded, strides=(1,))
 
     def equal(self, start: Ints, literal: bytes) -> Flags:
-        """Whether the literal stands at each position; one outside is clipped, not refused."""
-        last = len(self._words) - 1
+        """Whether the literal stands at each position.
+
+        A position may lie before the first byte, by no more than a literal: it says nothing then.
+        """
         result = np.ones(len(start), dtype=np.bool_)
         for done in range(0, len(literal), _WORD):
             piece = literal[done : done + _WORD]
             wanted = np.uint64(int.from_bytes(piece, "little"))
-            found = self._words[np.clip(start + done, 0, last)]
-            result &= (found & _MASKS[len(piece)]) == wanted
+            found = self._words[start + done if done else start]
+            if len(piece) < _WORD:
+                found &= _MASKS[len(piece)]
+            result &= found == wanted
         return result
 
     def texts(self, start: Ints, length: Ints) -> pl.Series:
         """A String column of slices, which share the memory of the bytes; they must be UTF-8.
 
-        The layout is that of an Arrow string view: up to twelve bytes stand in the view itself, a
-        longer text has its first four there, the number of its buffer and its offset.
+        The layout is that of an Arrow string view, here as two words: the length and the first four
+        bytes; then up to eight more or, if there are more, the number of the buffer and the offset.
         """
-        views = np.empty(len(start), dtype=_VIEW)
-        views["length"] = length
-        head = self._words[start] & _MASKS[np.minimum(length, _PREFIX)]
-        views["head"] = head.astype(np.uint32)
-        rest_length = np.clip(length - _PREFIX, 0, _WORD)
-        rest = self._words[np.minimum(start + _PREFIX, len(self._words) - 1)] & _MASKS[rest_length]
-        views["tail"] = np.where(length <= _INLINE, rest, start.astype(np.uint64) << np.uint64(32))
+        views: Words = np.empty((len(start), 2), dtype=np.uint64)
+        size = length.astype(np.uint64)
+        longest, shortest = int(length.max(initial=0)), int(length.min(initial=0))
+        head = self._words[start] if shortest >= _PREFIX else self._cut(start, length)
+        views[:, 0] = size | (head << _HEAD_SHIFT)
+        far = start.astype(np.uint64) << np.uint64(32)
+        if longest <= _INLINE:
+            views[:, 1] = self._cut(start + _PREFIX, length - _PREFIX)
+        elif shortest > _INLINE:
+            views[:, 1] = far
+        else:
+            near = self._cut(start + _PREFIX, length - _PREFIX)
+            views[:, 1] = np.where(length <= _INLINE, near, far)
         buffers = [None, pa.py_buffer(views), self._buffer]
         return pl.Series(pa.Array.from_buffers(pa.string_view(), len(start), buffers))
+
+    def _cut(self, start: Ints, length: Ints) -> Words:
+        """The word at each position, without what lies behind the length."""
+        cut: Words = self._words[start] & _MASKS[np.clip(length, 0, _WORD)]
+        return cut

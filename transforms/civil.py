@@ -46,6 +46,14 @@ def clock_us(hour: Ints, minute: Ints, second: Ints) -> tuple[Ints, Flags]:
     return ((hour * 60 + minute) * 60 + second) * SECOND_US, exists
 
 
+def nullable(times: Ints, known: Flags) -> pl.Series:
+    """A column of times, null where they are not known."""
+    column = pl.Series(times, dtype=pl.Int64)
+    if known.all():
+        return column
+    return pl.select(pl.when(pl.lit(pl.Series(known))).then(pl.lit(column))).to_series()
+
+
 def local_to_utc(local_us: Ints, zone: str) -> Ints:
     """Turn wall-clock times of an IANA zone (microseconds as if UTC) into microseconds UTC.
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.civil import DAY_US, Flags, Ints, clock_us, day_numbers, local_to_utc
+from transforms.civil import DAY_US, Flags, Ints, clock_us, day_numbers, local_to_utc, nullable
 
 Bytes = npt.NDArray[np.uint8]
 
-_ZERO = ord("0")
+_ZERO = np.uint8(ord("0"))
 _DATE = "dddd-dd-dd"
 _CLOCKS = ("dd:dd", "dd:dd:dd")
 _TAILS = ("Z", "±dd:dd", "±dddd", "±dd", "")
@@ -60,38 +60,42 @@ def _layouts(length: int) -> Iterator[Layout]:
 
 def read_iso_times(texts: pl.Series, zone: str | None) -> pl.Series:
     """Int64 microseconds UTC of a String column; null where it is null or no such time."""
-    times = np.zeros(texts.len(), dtype=np.int64)
-    known = np.zeros(texts.len(), dtype=np.bool_)
-    lengths = texts.str.len_bytes()
-    if (lengths > _MOST_BYTES).any():
+    lengths, content = _bytes(texts)
+    if int(lengths.max(initial=0)) > _MOST_BYTES:
         texts = texts.str.replace(*_CUT)
-        lengths = texts.str.len_bytes()
-    found = lengths.unique().to_list()
-    for length in found:
-        if length is None or not _DATE_LENGTH <= length <= _MOST_BYTES:
-            continue
-        rows = (lengths == length).arg_true() if len(found) > 1 else None
-        columns = _byte_columns(texts if rows is None else texts.gather(rows), length)
-        at = slice(None) if rows is None else rows.to_numpy()
-        times[at], known[at] = _read_matrix(columns, length, zone)
-    return pl.select(pl.when(pl.lit(pl.Series(known))).then(pl.lit(pl.Series(times)))).to_series()
+        lengths, content = _bytes(texts)
+    times = np.zeros(len(lengths), dtype=np.int64)
+    known = np.zeros(len(lengths), dtype=np.bool_)
+    counts = np.bincount(lengths, minlength=_MOST_BYTES + 1)[: _MOST_BYTES + 1]
+    for length in (np.flatnonzero(counts[_DATE_LENGTH:]) + _DATE_LENGTH).tolist():
+        if counts[length] == len(lengths):
+            times, known = _read_matrix(_columns(content, length), zone)
+        else:
+            rows = np.flatnonzero(lengths == length)
+            _, chosen = _bytes(texts.gather(rows))
+            times[rows], known[rows] = _read_matrix(_columns(chosen, length), zone)
+    return nullable(times, known)
 
 
-def _byte_columns(texts: pl.Series, length: int) -> Bytes:
-    """The bytes of texts of one length: one row for each position."""
+def _bytes(texts: pl.Series) -> tuple[Ints, Bytes]:
+    """How many bytes each text has, none where it is null, and all of them on end."""
     array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = array.buffers()
-    start = int(np.frombuffer(offsets, dtype=np.int64)[array.offset])
-    count = len(array) * length
-    content = np.frombuffer(data, dtype=np.uint8)[start : start + count]
+    bounds = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
+    content = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8)
+    return np.diff(bounds), content[bounds[0] : bounds[-1]]
+
+
+def _columns(content: Bytes, length: int) -> Bytes:
+    """The bytes of texts of one length: a row for each position."""
     return np.ascontiguousarray(content.reshape(-1, length).T)
 
 
-def _read_matrix(columns: Bytes, length: int, zone: str | None) -> tuple[Ints, Flags]:
+def _read_matrix(columns: Bytes, zone: str | None) -> tuple[Ints, Flags]:
     """Times and whether there is one, by the first layout that a text fits."""
     times = np.zeros(columns.shape[1], dtype=np.int64)
     known = np.zeros(columns.shape[1], dtype=np.bool_)
-    for layout in _layouts(length):
+    for layout in _layouts(columns.shape[0]):
         fits = ~known & _fits(columns, layout.template)
         if fits.all():
             return _read_layout(columns, layout, zone)
@@ -104,29 +108,25 @@ def _fits(columns: Bytes, template: str) -> Flags:
     fits = np.ones(columns.shape[1], dtype=np.bool_)
     for column, kind in zip(columns, template, strict=True):
         if kind == "d":
-            fits &= (column - np.uint8(_ZERO)) < 10  # noqa: PLR2004  # wraps around below "0"
+            fits &= (column - _ZERO) < 10  # noqa: PLR2004  # wraps around below "0"
         else:
             allowed = [column == byte for byte in _CLASSES.get(kind, kind.encode())]
-            fits &= np.logical_or.reduce(allowed)
+            fits &= np.logical_or.reduce(allowed) if len(allowed) > 1 else allowed[0]
     return fits
 
 
-def _number(columns: Bytes, start: int, end: int) -> Ints:
-    """The digits from `start` up to `end` as one number."""
-    number = np.zeros(columns.shape[1], dtype=np.int64)
-    for column in columns[start:end]:
-        number *= 10
-        number += column
-        number -= _ZERO
+def _pair(columns: Bytes, start: int) -> Ints:
+    """The two digits from `start` on as one number."""
+    tens = (columns[start] - _ZERO) * np.uint8(10)
+    number: Ints = (tens + (columns[start + 1] - _ZERO)).astype(np.int64)
     return number
 
 
 def _read_layout(columns: Bytes, layout: Layout, zone: str | None) -> tuple[Ints, Flags]:
     """Times of texts that all have this layout, and whether date, clock and offset exist."""
     end = columns.shape[0] - len(layout.tail)
-    days, exists = day_numbers(
-        _number(columns, 0, 4), _number(columns, 5, 7), _number(columns, 8, 10)
-    )
+    year = _pair(columns, 0) * 100 + _pair(columns, 2)
+    days, exists = day_numbers(year, _pair(columns, 5), _pair(columns, 8))
     times = days * DAY_US
     if end > _DATE_LENGTH:
         clock, on_the_clock = _clock(columns, end)
@@ -148,22 +148,28 @@ def _in_zone(times: Ints, exists: Flags, zone: str | None) -> tuple[Ints, Flags]
 
 
 def _clock(columns: Bytes, end: int) -> tuple[Ints, Flags]:
-    hour, minute = _number(columns, 11, 13), _number(columns, 14, 16)
-    has_seconds = end >= _SECOND_END
-    second = _number(columns, 17, 19) if has_seconds else np.zeros_like(hour)
+    hour, minute = _pair(columns, 11), _pair(columns, 14)
+    second = _pair(columns, 17) if end >= _SECOND_END else np.zeros_like(hour)
     clock, exists = clock_us(hour, minute, second)
-    kept = min(end, _FRACTION_START + _MICRO_DIGITS)
-    if kept > _FRACTION_START:
-        fraction = _number(columns, _FRACTION_START, kept)
-        clock += fraction * 10 ** (_MICRO_DIGITS - (kept - _FRACTION_START))
+    if end > _FRACTION_START:
+        clock += _fraction_us(columns[_FRACTION_START:end])
     return clock, exists
+
+
+def _fraction_us(digits: Bytes) -> Ints:
+    """The digits of a fraction of a second, as far as microseconds go."""
+    missing = _MICRO_DIGITS - digits.shape[0]
+    padded = (
+        np.pad(digits, ((0, missing), (0, 0)), constant_values=_ZERO) if missing > 0 else digits
+    )
+    micros: Ints = (_pair(padded, 0) * 100 + _pair(padded, 2)) * 100 + _pair(padded, 4)
+    return micros
 
 
 def _offset(columns: Bytes, start: int) -> tuple[Ints, Flags]:
     """The offset that starts with its sign at `start`, in microseconds."""
-    hour = _number(columns, start + 1, start + 3)
-    minute = np.zeros_like(hour)
-    if columns.shape[0] > start + 3:
-        minute = _number(columns, columns.shape[0] - 2, columns.shape[0])
-    seconds, exists = clock_us(hour, minute, np.zeros_like(hour))
-    return np.where(columns[start] == ord("-"), -seconds, seconds), exists
+    length = columns.shape[0]
+    hour = _pair(columns, start + 1)
+    minute = _pair(columns, length - 2) if length > start + 3 else np.zeros_like(hour)
+    offset, exists = clock_us(hour, minute, np.zeros_like(hour))
+    return np.where(columns[start] == ord("-"), -offset, offset), exists

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from transforms.ndjson_lines import BLANK, fields_frame, read_line
-from transforms.ndjson_twins import find_twins
+from transforms.ndjson_twins import find_twins, without
 from transforms.raw_rows import FAULT, raw_schema
 from transforms.schemas import LINE, RAW, SEQ
 from transforms.text_lines import NEWLINE, Ints, Lines
@@ -27,7 +27,9 @@ def ndjson_rows(
         twins.fields.with_columns(pl.Series(_AT, twins.lines), pl.lit(None, pl.String).alias(FAULT))
         for twins in find_twins(lines, rows, columns)
     ]
-    left = np.setdiff1d(rows, np.concatenate([part[_AT] for part in parts])) if parts else rows
+    left = rows
+    for part in parts:
+        left = without(left, part[_AT].to_numpy())
     if len(left) or not parts:
         parts.append(_one_by_one(lines, left, columns))
     schema = raw_schema(columns)
@@ -36,7 +38,7 @@ def ndjson_rows(
     return ordered.select(
         pl.int_range(first_seq, first_seq + pl.len(), dtype=pl.Int64).alias(SEQ),
         (pl.col(_AT) + first_line).alias(LINE),
-        lines.texts.gather(ordered[_AT]).alias(RAW),
+        (lines.texts if len(rows) == len(lines) else lines.texts.gather(rows)).alias(RAW),
         *schema.names()[3:],
     )
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from transforms.byte_slices import LONGEST_LITERAL
 from transforms.ndjson_lines import read_line
 
 SCALAR = r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN|true|false|null"
@@ -55,14 +56,15 @@ class _Token(NamedTuple):
 def layout_of(line: str, columns: Sequence[str]) -> Layout | None:
     """The layout of a line; None if it is no row, or says something in a way that has no layout.
 
-    That is an escape, or a list or object as the value of one of the columns.
+    That is an escape, a list or object as the value of one of the columns, or a very long run.
     """
     if "\\" in line or isinstance(read_line(line, columns), str):
         return None
     tokens = list(_top_level(_tokens(line)))
     if any(token.kind == "sign" and token.column in columns for token in tokens):
         return None
-    return _assemble(tokens, columns)
+    layout = _assemble(tokens, columns)
+    return layout if max(map(len, layout.runs)) <= LONGEST_LITERAL else None
 
 
 def _tokens(line: str) -> Iterator[_Token]:

@@ -48,21 +48,30 @@ def find_twins(lines: Lines, candidates: Ints, columns: Sequence[str]) -> Iterat
             continue
         twins = page.twins(left, layout, columns)
         yield twins
-        left = np.setdiff1d(left, twins.lines, assume_unique=True)
+        left = without(left, twins.lines)
+
+
+def without(numbers: Ints, taken: Ints) -> Ints:
+    """The numbers that are not taken; both ascend, and what is taken is among them."""
+    if len(taken) == len(numbers):
+        return numbers[:0]
+    is_left = np.ones(len(numbers), dtype=np.bool_)
+    is_left[np.searchsorted(numbers, taken)] = False
+    return numbers[is_left]
 
 
 def _plain(lines: Lines, candidates: Ints) -> Ints:
     """The lines without a backslash and without a control character before their end."""
     content = lines.content
+    has_odd = b"\\" in lines.data or np.count_nonzero(content < _BLANK) > len(lines)
+    if not has_odd and not lines.faults:
+        return candidates
     signs = np.flatnonzero((content < _BLANK) | (content == _BACKSLASH))
     kinds = content[signs]
     following = content[np.minimum(signs + 1, len(content) - 1)]
-    ends = (kinds == NEWLINE) | ((kinds == _RETURN) & (following == NEWLINE))
-    odd = signs[~ends]
-    if not len(odd) and not lines.faults:
-        return candidates
+    is_end = (kinds == NEWLINE) | ((kinds == _RETURN) & (following == NEWLINE))
     is_plain = np.ones(len(lines), dtype=np.bool_)
-    is_plain[np.searchsorted(lines.starts, odd, side="right") - 1] = False
+    is_plain[np.searchsorted(lines.starts, signs[~is_end], side="right") - 1] = False
     is_plain[list(lines.faults)] = False
     return candidates[is_plain[candidates]]
 
@@ -81,28 +90,28 @@ class _Page:
         self._starts = lines.starts
         self._slices = Slices(lines.data)
         self._quotes = np.flatnonzero(lines.content == _QUOTE)
-        self._first_quotes = np.searchsorted(self._quotes, lines.starts)
+        self._first_quotes = _first_quotes(self._quotes, lines.starts)
 
     def twins(self, numbers: Ints, layout: Layout, columns: Sequence[str]) -> Twins:
         """The twins among some lines."""
         counts = self._first_quotes[numbers + 1] - self._first_quotes[numbers]
-        numbers = numbers[counts == layout.quotes]
+        numbers = _only(numbers, counts == layout.quotes)
         fits, spans = self._spans(numbers, layout)
-        fields = dict.fromkeys(
-            columns, pl.repeat(None, int(fits.sum()), dtype=pl.String, eager=True)
-        )
-        valid = np.ones(int(fits.sum()), dtype=np.bool_)
+        numbers = _only(numbers, fits)
+        fields = dict.fromkeys(columns, pl.repeat(None, len(numbers), dtype=pl.String, eager=True))
+        valid = np.ones(len(numbers), dtype=np.bool_)
         for piece, (start, end) in zip(layout.pieces, spans, strict=True):
             if isinstance(piece, Hole) and piece.column is None:
                 continue
-            texts = self._slices.texts(start[fits], (end - start)[fits])
+            texts = self._slices.texts(_only(start, fits), _only(end - start, fits))
             if isinstance(piece, Gap):
                 valid &= texts.str.contains(f"^(?:{piece.pattern})$").to_numpy()
-                texts = texts.replace(_NULL, None)
+                is_null = texts == _NULL
+                texts = texts.replace(_NULL, None) if is_null.any() else texts
             if piece.column is not None:
                 fields[piece.column] = texts
         frame = pl.DataFrame({field(name): texts for name, texts in fields.items()})
-        return Twins(numbers[fits][valid], frame if valid.all() else frame.filter(pl.Series(valid)))
+        return Twins(_only(numbers, valid), frame if valid.all() else frame.filter(valid))
 
     def _spans(self, numbers: Ints, layout: Layout) -> _Spans:
         """Walk along the layout in all lines at once, which have as many quotes as it has."""
@@ -122,3 +131,17 @@ class _Page:
         fits &= self._slices.equal(place, layout.runs[-1])
         fits &= place + len(layout.runs[-1]) == line_end
         return _Spans(fits, spans)
+
+
+def _first_quotes(quotes: Ints, starts: Ints) -> Ints:
+    """How many quotes there are before each line; in most files each line has as many."""
+    count, rest = divmod(len(quotes), max(len(starts) - 1, 1))
+    if count and not rest:
+        table = quotes.reshape(-1, count)
+        if (table[:, 0] >= starts[:-1]).all() and (table[:, -1] < starts[1:]).all():
+            return np.arange(len(starts)) * count
+    return np.searchsorted(quotes, starts)
+
+
+def _only(values: Ints, chosen: Flags) -> Ints:
+    return values if chosen.all() else values[chosen]

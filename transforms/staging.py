@@ -120,7 +120,11 @@ def _staged(spec: StreamSpec, rows: pl.DataFrame) -> pl.DataFrame:
     made |= {name: value.values for name, value in values.items()}
     if spec.profiles.by is not None:
         made[PROFILE] = _profiles(spec, rows[field(spec.profiles.by)])
-    flags = {name: value.is_unreadable for name, value in values.items()}
+    flags = {
+        name: value.is_unreadable
+        for name, value in values.items()
+        if value.is_unreadable is not None
+    }
     made[UNREADABLE] = _unreadable(rows, flags)
     return rows.with_columns(**made).select(staged_schema(spec).names())
 

@@ -13,7 +13,16 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from transforms.civil import DAY_US, SECOND_US, Flags, Ints, clock_us, day_numbers, local_to_utc
+from transforms.civil import (
+    DAY_US,
+    SECOND_US,
+    Flags,
+    Ints,
+    clock_us,
+    day_numbers,
+    local_to_utc,
+    nullable,
+)
 from transforms.number_times import read_number_times
 
 _MONTHS = (
@@ -126,7 +135,7 @@ def read_formatted_times(texts: pl.Series, text: str, zone: str | None) -> pl.Se
         exists = np.zeros_like(exists)
     else:
         times = local_to_utc(np.where(exists, times, 0), zone)
-    return pl.select(pl.when(pl.lit(pl.Series(exists))).then(pl.lit(pl.Series(times)))).to_series()
+    return nullable(times, exists)
 
 
 def _ints(parts: pl.DataFrame, name: str, default: int = 0) -> Ints:

@@ -8,7 +8,7 @@ that a stream declares. What each way of writing looks like is in `iso_times`, `
 import numpy as np
 import polars as pl
 
-from transforms.civil import DAY_US, local_to_utc
+from transforms.civil import DAY_US, local_to_utc, nullable
 from transforms.iso_times import read_iso_times
 from transforms.number_times import UNIT_EXPONENTS, read_number_times
 from transforms.time_formats import read_formatted_times
@@ -43,7 +43,7 @@ def _typed_times(values: pl.Series, zone: str | None) -> pl.Series:
     if zone is None:
         return pl.repeat(None, values.len(), dtype=pl.Int64, eager=True)
     utc = local_to_utc(times.fill_null(0).to_numpy(), zone)
-    return pl.select(pl.when(pl.lit(times).is_not_null()).then(pl.lit(pl.Series(utc)))).to_series()
+    return nullable(utc, times.is_not_null().to_numpy())
 
 
 def _physical_us(values: pl.Series) -> pl.Series:

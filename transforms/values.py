@@ -14,6 +14,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from transforms.numerals import BLANKS, Numeral, numeral
@@ -26,10 +27,10 @@ _BOOLS = {"true": True, "false": False}
 
 
 class Values(NamedTuple):
-    """A column read as its type, and which of its rows could not be; both of one length."""
+    """A column read as its type, and which of its rows could not be: None if all could."""
 
     values: pl.Series
-    is_unreadable: pl.Series
+    is_unreadable: pl.Series | None
 
 
 def read_values(column: pl.Series, kind: ValueType) -> Values:
@@ -39,19 +40,26 @@ def read_values(column: pl.Series, kind: ValueType) -> Values:
     if kind.kind == "float" and column.dtype.is_numeric() and not column.dtype.is_decimal():
         return _finite(column.cast(pl.Float64), column)
     if kind.kind == "bool" and column.dtype == pl.Boolean:
-        return Values(column, column.is_null() & False)
+        return Values(column, None)
     return _from_text(column.cast(pl.String), kind)
 
 
 def _from_text(texts: pl.Series, kind: ValueType) -> Values:
     if kind.kind == "float":
         return _finite(_floats(texts), texts)
-    reader = _READERS[kind.kind]
-    values = reader(texts, kind)
-    unread = values.is_null() & texts.is_not_null() & (texts != "")
-    if unread.any():
+    values = _READERS[kind.kind](texts, kind).alias(texts.name)
+    unread = _unread(values, texts)
+    if unread is not None:
         unread &= ~texts.str.strip_chars(BLANKS).str.contains(NAN_TEXT)
-    return Values(values.alias(texts.name), unread.fill_null(value=False).alias(texts.name))
+    return Values(values, unread)
+
+
+def _unread(values: pl.Series, texts: pl.Series) -> pl.Series | None:
+    """Which rows have no value though their text is not empty; None if there is no such row."""
+    if values.null_count() == texts.null_count():
+        return None
+    unread = (values.is_null() & texts.is_not_null() & (texts != "")).fill_null(value=False)
+    return unread if unread.any() else None
 
 
 def _floats(texts: pl.Series) -> pl.Series:
@@ -64,14 +72,13 @@ def _floats(texts: pl.Series) -> pl.Series:
 
 def _finite(values: pl.Series, source: pl.Series) -> Values:
     """Infinity, written so or by too great an exponent, is unreadable; -0.0 is 0.0."""
-    given = source.is_not_null()
-    if source.dtype == pl.String:
-        given &= source != ""
-    unread = (given & (values.is_null() | values.is_infinite())).fill_null(value=False)
-    if unread.any():
-        values = pl.select(pl.when(~unread).then(values)).to_series()
-    unsigned = pl.select(pl.when(values == 0).then(pl.lit(0.0)).otherwise(values)).to_series()
-    return Values(unsigned.alias(source.name), unread.alias(source.name))
+    numbers = values.to_numpy()
+    if not values.null_count() and not np.isinf(numbers).any():
+        return Values(pl.Series(source.name, numbers + 0.0), None)
+    finite = pl.when(~values.is_infinite()).then(values)
+    kept = pl.select(pl.when(finite == 0).then(pl.lit(0.0)).otherwise(finite)).to_series()
+    texts = source if source.dtype == pl.String else source.cast(pl.String)
+    return Values(kept.alias(source.name), _unread(kept, texts))
 
 
 def _ints(texts: pl.Series, _kind: ValueType) -> pl.Series:
@@ -132,7 +139,8 @@ def _map_distinct(
 
 def _fill(values: pl.Series, texts: pl.Series, read: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Let `read` try the texts that are not empty and have no value so far."""
-    rows = (values.is_null() & texts.is_not_null() & (texts != "")).arg_true()
-    if not rows.len():
+    unread = _unread(values, texts)
+    if unread is None:
         return values
+    rows = unread.arg_true()
     return values.scatter(rows, read(texts.gather(rows)))
