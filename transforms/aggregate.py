@@ -97,9 +97,8 @@ def _windows_of_keys(
 ) -> pl.DataFrame:
     grid = grid_of(window)
     parts = [pl.DataFrame(schema=aggregate_schema(spec))]
-    for layer in range(grid.layers):
-        chosen = (choose(groups) for groups in in_groups(grid, layer, rows))
-        parts += [aggregate_groups(spec, window.name, groups) for groups in chosen if groups.count]
+    chosen = (choose(groups) for groups in in_groups(grid, rows) if groups.count)
+    parts += [aggregate_groups(spec, window.name, groups) for groups in chosen if groups.count]
     windows = pl.concat(parts)
     return windows if grid.layers == 1 else windows.sort(KEY, WINDOW_START_US)
 
@@ -216,6 +215,6 @@ def _refuse_overflow(
     limit = "int64" if readings.values.dtype == pl.Int64 else "38 digits"
     raise CalculationError(
         f"the sum of {value} leaves {limit} in window {window} of stream {spec.name},"
-        f" key {groups.keys[at]!r}, from {int(groups.start_us[at])} us UTC:"
+        f" key {groups.keys[at]!r}, start {np.datetime64(int(groups.start_us[at]), 'us')} UTC:"
         f" declare {value} as float, or shorten the window"
     )

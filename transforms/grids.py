@@ -45,6 +45,11 @@ class Bounds(NamedTuple):
     end_us: IntArray
     inside: BoolArray | None
 
+    def positions(self) -> IntArray:
+        """The positions of the instants that have a window."""
+        everywhere = np.arange(len(self.start_us))
+        return everywhere if self.inside is None else everywhere[self.inside]
+
 
 def within_reach(instants_us: IntArray) -> IntArray:
     """The instants, moved to where the bounds of their windows fit into int64."""

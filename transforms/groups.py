@@ -136,7 +136,7 @@ def _stretches(keys: pl.Series, sought: pl.Series) -> tuple[IntArray, IntArray]:
 
     A key that is not among them has an empty stretch where it would be.
     """
-    first = np.flatnonzero(keys.ne_missing(keys.shift(1)).to_numpy())
+    first = np.flatnonzero(_begins(keys))
     fence = np.append(first, len(keys))
     distinct_keys = keys.gather(first)
     place = distinct_keys.search_sorted(sought, side="left").to_numpy().astype(np.int64)
@@ -153,8 +153,30 @@ def whole_keys(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
         begin = end
 
 
-def in_groups(grid: Grid, layer: int, rows: pl.DataFrame) -> Iterator[Groups]:
-    """Cut rows in order into the groups of one layer, a piece of whole groups at a time."""
+def in_groups(grid: Grid, rows: pl.DataFrame) -> Iterator[Groups]:
+    """Cut rows in order into the groups of a grid, some layers or some of the rows at a time."""
+    at_once = max(1, PIECE_ROWS // max(1, rows.height))
+    for layer in range(0, grid.layers, at_once):
+        layers = range(layer, min(layer + at_once, grid.layers))
+        if len(layers) > 1:
+            yield _cut_layers(grid, layers, rows)
+        else:
+            yield from _in_groups_of_layer(grid, layer, rows)
+
+
+def _cut_layers(grid: Grid, layers: range, rows: pl.DataFrame) -> Groups:
+    """Form the groups of several layers, each row once for each of its windows."""
+    event = rows.get_column(EVENT_US).to_numpy()
+    bounds = [grid.bounds(event, layer) for layer in layers]
+    held = [each.positions() for each in bounds]
+    index = np.concatenate(held)
+    start = np.concatenate([each.start_us[at] for each, at in zip(bounds, held, strict=True)])
+    end = np.concatenate([each.end_us[at] for each, at in zip(bounds, held, strict=True)])
+    order = np.lexsort((index, start, np.cumsum(_begins(rows.get_column(KEY)))[index]))
+    return grouped(rows[pl.Series(index[order])], start[order], end[order])
+
+
+def _in_groups_of_layer(grid: Grid, layer: int, rows: pl.DataFrame) -> Iterator[Groups]:
     begin = 0
     while begin < rows.height:
         end = _end_of_piece(grid, layer, rows, begin + 2 * PIECE_ROWS)
@@ -201,9 +223,12 @@ def _cut(grid: Grid, layer: int, rows: pl.DataFrame) -> Groups:
 
 def grouped(rows: pl.DataFrame, start_us: IntArray, end_us: IntArray) -> Groups:
     """Form groups of consecutive rows that share their key and their window's start."""
-    key = rows.get_column(KEY)
-    begins = key.ne_missing(key.shift(1)).to_numpy(writable=True)
+    begins = _begins(rows.get_column(KEY))
     begins[1:] |= start_us[1:] != start_us[:-1]
-    begins[:1] = True
     first = np.flatnonzero(begins)
     return Groups(rows, first, start_us[first], end_us[first])
+
+
+def _begins(keys: pl.Series) -> BoolArray:
+    """Where another key begins than that of the row above."""
+    return keys.ne_missing(keys.shift(1)).to_numpy(writable=True)

@@ -111,7 +111,7 @@ def test_a_sum_of_whole_numbers_is_exact_up_to_the_ends_of_int64() -> None:
 
 @pytest.mark.parametrize("readings", [(2**63 - 1, 1), (-(2**63), -1), (2**62, 2**62)])
 def test_a_sum_beyond_int64_stops_the_run_and_names_the_window(readings: tuple[int, ...]) -> None:
-    named = "sum of pulses leaves int64 in window minute of stream plain, key 'A', from 0 us UTC"
+    named = "sum of pulses leaves int64 in window minute of stream plain, key 'A', start 1970-01-01"
     with pytest.raises(CalculationError, match=named):
         statistic("pulses", "sum", *readings)
 
@@ -138,7 +138,7 @@ def test_a_sum_is_refused_in_its_own_window_only() -> None:
         Row("A", 2 * MINUTE_US, 1, 7, {"pulses": 1}),
         *(Row("B", MINUTE_US + n, 2 + n, 7, {"pulses": 2**62}) for n in range(2)),
     ]
-    with pytest.raises(CalculationError, match="key 'B', from 60000000 us UTC"):
+    with pytest.raises(CalculationError, match="key 'B', start 1970-01-01T00:01:00"):
         first_publications(spec, frame(spec, rows), None, LATER)
     only_a = LATER.filter(pl.col("key") == "A")
     assert first_publications(spec, frame(spec, rows), None, only_a).height == 2
