@@ -17,6 +17,7 @@ import polars as pl
 
 from transforms import schemas
 from transforms.dedup import Verdicts
+from transforms.durations import HOUR_US
 from transforms.keyed import NEVER, Ints, Mask, Positions, RowIds, minus, take
 from transforms.lineup import LineUp, line_up
 from transforms.overflow import Entrants, keys_within_reach, refused_for_room
@@ -48,6 +49,8 @@ _REASONS: Final = {
     _BEHIND: schemas.BEHIND_WATERMARK,
     _OVERFLOW: schemas.BUFFER_OVERFLOW,
 }
+
+_MOST_SPANS: Final = 16
 
 
 @dataclass(frozen=True)
@@ -106,15 +109,38 @@ def earlier_bounds(spec: StreamSpec, staged: pl.DataFrame) -> tuple[int, int] | 
 
     None means any time; a last one below the first means none.
     """
+    spans = earlier_spans(spec, staged)
+    if spans is None:
+        return None
+    return (spans[0][0], spans[-1][1]) if spans else (0, -1)
+
+
+def earlier_spans(spec: StreamSpec, staged: pl.DataFrame) -> tuple[tuple[int, int], ...] | None:
+    """Return, closer than ``earlier_bounds``, the ranges of event time that earlier rows need.
+
+    A few rows that lie by years would else call for all years between. The ranges are closed,
+    ascending and apart, at most 16; None means any time.
+    """
     reach = 0 if spec.identity_has_event_time else spec.columns.dedup_horizon_us
     if reach is None:
         return None
+    times = np.sort(_plausible_times(spec, staged))
+    if not times.size:
+        return ()
+    gaps = minus(times[1:], times[:-1])
+    wide = np.flatnonzero(gaps > max(2 * reach, HOUR_US))
+    cuts = np.sort(wide[np.argsort(gaps[wide])[::-1][: _MOST_SPANS - 1]])
+    first = minus(times[np.append(0, cuts + 1)], reach)
+    last = minus(times[np.append(cuts, times.size - 1)], -reach)
+    return tuple(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def _plausible_times(spec: StreamSpec, staged: pl.DataFrame) -> Ints:
+    """Return the event times of all rows that no profile takes for future ones."""
     skew = max(profile.future_skew_us for profile in spec.profiles.named.values())
     event, arrival = (staged[name].to_numpy() for name in (schemas.EVENT_US, schemas.ARRIVAL_US))
-    plausible = event[event <= minus(arrival, -skew)]
-    if not plausible.size:
-        return 0, -1
-    return int(minus(plausible.min(), reach)), int(minus(plausible.max(), -reach))
+    plausible: Ints = event[event <= minus(arrival, -skew)]
+    return plausible
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from property.arrival_logs import logs, specs, with_other_numbers
 from property.sequential_reference import Reference, is_nan
 
 from transforms import schemas
-from transforms.reorder import Outcome, advance, earlier_bounds, empty_state
+from transforms.reorder import Outcome, advance, earlier_spans, empty_state
 from transforms.spec import StreamSpec
 
 Rows = list[dict[str, Any]]
@@ -52,8 +52,9 @@ def advance_all(log: list[Part]) -> Iterator[Outcome]:
     columns = schemas.row_columns(log[0].spec)
     lake = schemas.row_schema(log[0].spec).to_frame()
     for part in log:
-        bounds = earlier_bounds(part.spec, part.staged)
-        near = pl.lit(True) if bounds is None else pl.col(schemas.EVENT_US).is_between(*bounds)
+        spans = earlier_spans(part.spec, part.staged)
+        within = [pl.col(schemas.EVENT_US).is_between(*span) for span in spans or ()]
+        near = pl.lit(True) if spans is None else pl.any_horizontal(pl.lit(False), *within)
         outcome = advance(part.spec, part.staged, state, lake.filter(near), part.frontier_us)
         yield outcome
         state = outcome.state

@@ -5,7 +5,7 @@ import pytest
 from unit.small_logs import SECOND, fates, reorder, staged, stream, watermark
 
 from transforms import schemas
-from transforms.reorder import advance, earlier_bounds, empty_state
+from transforms.reorder import advance, earlier_bounds, earlier_spans, empty_state
 
 
 def test_a_partition_without_rows_changes_nothing() -> None:
@@ -126,6 +126,15 @@ def test_earlier_rows_matter_in_the_range_of_plausible_event_times() -> None:
 def test_earlier_rows_matter_as_far_as_the_dedup_horizon_reaches() -> None:
     spec = stream(event_id=["n"], dedup_horizon="2s")
     assert earlier_bounds(spec, staged(spec, (3, 9), (7, 9))) == (SECOND, 9 * SECOND)
+
+
+def test_a_few_rows_that_lie_by_years_do_not_call_for_the_years_between() -> None:
+    spec = stream()
+    year = 365 * 86_400
+    log = staged(spec, (1, year), (2, year), (year - 9, year), (year - 3, year))
+    whole = (SECOND, (year - 3) * SECOND)
+    assert earlier_bounds(spec, log) == whole
+    assert earlier_spans(spec, log) == ((SECOND, 2 * SECOND), ((year - 9) * SECOND, whole[1]))
 
 
 def test_no_earlier_row_matters_where_no_row_can_be_compared() -> None:
