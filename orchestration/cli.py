@@ -20,6 +20,7 @@ from transforms.errors import LowwaterError
 # In the order of the help.
 COMMANDS: Final[Mapping[str, str]] = {
     "replay": "orchestration.commands.replay",
+    "check": "orchestration.commands.check",
     "audit-order": "orchestration.commands.audit_order",
 }
 DEBUG: Final = "--debug"

@@ -7,9 +7,12 @@ every kind.
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import polars as pl
+
+# The target of a stream that names none; it is always declared.
+DEFAULT_TARGET: Final = "default"
 
 
 @dataclass(frozen=True)
