@@ -4,7 +4,7 @@ Here belong asset keys, the one backfill policy, the roles of resources, and how
 partition reach the UI. What an asset does is in the module of its stage.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,13 @@ class Landing:
         return known
 
 
+@dataclass(frozen=True)
+class Progress:
+    """The resource ``progress``: is told of every partition that a stage is done with."""
+
+    done: Callable[[str, str], None] = lambda _stage, _partition: None
+
+
 def asset_key(spec: StreamSpec, table: str) -> dg.AssetKey:
     """Return the key of an asset: the stream, then the table."""
     return dg.AssetKey([spec.name, table])
@@ -81,17 +88,20 @@ def dep(spec: StreamSpec, table: str, mapping: dg.PartitionMapping | None = None
     return dg.AssetDep(asset_key(spec, table), partition_mapping=mapping)
 
 
-def told(
-    context: dg.AssetExecutionContext,
-    spec: StreamSpec,
-    partition: str,
-    figures: Mapping[str, Metadata],
-) -> None:
-    """Attach the figures of a partition to its materialization, table by table."""
-    for table, metadata in figures.items():
-        context.add_asset_metadata(
-            metadata, asset_key=asset_key(spec, table), partition_key=partition
-        )
+@dataclass(frozen=True)
+class Teller:
+    """Tells what came of the partitions of one step, one after another."""
+
+    context: dg.AssetExecutionContext
+    spec: StreamSpec
+    progress: Progress
+
+    def tell(self, partition: str, figures: Mapping[str, Metadata]) -> None:
+        """Attach the figures of a partition to its materialization, table by table."""
+        for table, metadata in figures.items():
+            key = asset_key(self.spec, table)
+            self.context.add_asset_metadata(metadata, asset_key=key, partition_key=partition)
+        self.progress.done(next(iter(figures)), partition)
 
 
 def materialized(spec: StreamSpec, tables: Iterable[str]) -> Iterator[dg.MaterializeResult[None]]:

@@ -12,7 +12,7 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, asset_spec, dep, materialized, told
+from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
 from assets.history import History, Targets, publish
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
@@ -125,14 +125,16 @@ def publication_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsD
         context: dg.AssetExecutionContext,
         lake: dg.ResourceParam[Lake],
         locks: dg.ResourceParam[Locks],
+        progress: dg.ResourceParam[Progress],
         targets: dg.ResourceParam[Targets],
     ) -> Iterator[dg.MaterializeResult[None]]:
         history = History(lake, spec, events)
+        teller = Teller(context, spec, progress)
         with locks.of(spec.name)():
             for published in publish_windows(
-                history, targets, context.partition_keys, context.run_id
+                history, targets, context.partition_keys, context.run.run_id
             ):
-                told(context, spec, published.partition, {PUBLISHED_WINDOWS: published.figures()})
+                teller.tell(published.partition, {PUBLISHED_WINDOWS: published.figures()})
         yield from materialized(spec, [PUBLISHED_WINDOWS])
 
     return publication

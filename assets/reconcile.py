@@ -12,7 +12,7 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, asset_spec, dep, materialized, told
+from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
 from assets.history import History, Targets, publish
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
@@ -167,13 +167,15 @@ def reconcile_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsDef
         context: dg.AssetExecutionContext,
         lake: dg.ResourceParam[Lake],
         locks: dg.ResourceParam[Locks],
+        progress: dg.ResourceParam[Progress],
         targets: dg.ResourceParam[Targets],
     ) -> Iterator[dg.MaterializeResult[None]]:
         history = History(lake, spec, events)
-        keys, run_id = context.partition_keys, context.run_id
+        keys, run_id = context.partition_keys, context.run.run_id
+        teller = Teller(context, spec, progress)
         with locks.of(spec.name)():
             for amendment in amend(history, targets, axis, keys, run_id):
-                told(context, spec, amendment.partition, {AMENDED_WINDOWS: amendment.figures()})
+                teller.tell(amendment.partition, {AMENDED_WINDOWS: amendment.figures()})
         yield from materialized(spec, [AMENDED_WINDOWS])
 
     return reconciliation

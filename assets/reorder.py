@@ -12,7 +12,7 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, asset_spec, dep, materialized, told
+from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
 from assets.metadata import ROWS, Metadata, fraction, row_counts
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
@@ -47,12 +47,13 @@ from transforms.schemas import (
 )
 from transforms.spec import StreamSpec
 
+# In the order in which they depend on each other's partition before.
 DESCRIPTIONS: Final = {
+    WATERMARKS: "The state of every key at the end of the partition: the mark of its completion.",
+    HELD_EVENTS: "Rows accepted and waiting for the watermark at the end of the partition.",
     ORDERED_EVENTS: "Rows in order of event time per key, released when the watermark passed them.",
     DEAD_LETTERS: "Rows refused, kept whole, with the reason and the watermark that refused them.",
     DUPLICATES: "Rows that repeat a row already counted, with the row they repeat.",
-    HELD_EVENTS: "Rows accepted and waiting for the watermark at the end of the partition.",
-    WATERMARKS: "The state of every key at the end of the partition: the mark of its completion.",
 }
 # What one partition hands to the next.
 STATE: Final = (WATERMARKS, HELD_EVENTS)
@@ -233,11 +234,15 @@ def _added(partition: str, shards: Sequence[Reordered]) -> Reordered:
 def reorder_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
     """Return the assets that reordering makes; they build on themselves, a partition earlier."""
     before = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
-    deps = [dep(spec, STAGED_EVENTS), *(dep(spec, table, before) for table in STATE)]
+    watermarks = [dep(spec, STAGED_EVENTS), dep(spec, WATERMARKS, before)]
+    deps = [*watermarks, dep(spec, HELD_EVENTS, before)]
 
     @dg.multi_asset(
         name=f"{spec.name}__reorder",
-        specs=[asset_spec(spec, table, text, deps) for table, text in DESCRIPTIONS.items()],
+        specs=[
+            asset_spec(spec, table, text, watermarks if table == WATERMARKS else deps)
+            for table, text in DESCRIPTIONS.items()
+        ],
         partitions_def=axis.definition,
         backfill_policy=ONE_RUN,
     )
@@ -245,10 +250,12 @@ def reorder_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext,
         lake: dg.ResourceParam[Lake],
         locks: dg.ResourceParam[Locks],
+        progress: dg.ResourceParam[Progress],
     ) -> Iterator[dg.MaterializeResult[None]]:
+        teller = Teller(context, spec, progress)
         with locks.of(spec.name)():
             for reordered in reorder(spec, lake, axis, context.partition_keys):
-                told(context, spec, reordered.partition, reordered.figures())
+                teller.tell(reordered.partition, reordered.figures())
         yield from materialized(spec, DESCRIPTIONS)
 
     return reordering

@@ -13,7 +13,7 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Landing, Locks, asset_spec, materialized, told
+from assets.catalogue import ONE_RUN, Landing, Locks, Progress, Teller, asset_spec, materialized
 from assets.metadata import ROWS, Metadata, lateness, row_counts
 from assets.partitions import Axis, Bounds
 from assets.stores.intake import Intake, Piece
@@ -188,12 +188,14 @@ def staging_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext,
         lake: dg.ResourceParam[Lake],
         locks: dg.ResourceParam[Locks],
+        progress: dg.ResourceParam[Progress],
         landing: dg.ResourceParam[Landing],
     ) -> Iterator[dg.MaterializeResult[None]]:
+        teller = Teller(context, spec, progress)
         with locks.of(spec.name)():
             intake = landing.of(spec)
             for staged in stage(spec, lake, intake, axis, context.partition_keys):
-                told(context, spec, staged.partition, staged.figures())
+                teller.tell(staged.partition, staged.figures())
         yield from materialized(spec, DESCRIPTIONS)
 
     return staging

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, asset_spec, dep, materialized, told
+from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.reorder import refuse_gaps, state_before
@@ -114,10 +114,12 @@ def window_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext,
         lake: dg.ResourceParam[Lake],
         locks: dg.ResourceParam[Locks],
+        progress: dg.ResourceParam[Progress],
     ) -> Iterator[dg.MaterializeResult[None]]:
+        teller = Teller(context, spec, progress)
         with locks.of(spec.name)():
             for closed in close_windows(spec, lake, axis, context.partition_keys):
-                told(context, spec, closed.partition, {WINDOW_AGGREGATES: closed.figures()})
+                teller.tell(closed.partition, {WINDOW_AGGREGATES: closed.figures()})
         yield from materialized(spec, [WINDOW_AGGREGATES])
 
     return windows

@@ -1,1 +1,4 @@
-"""When and where: Dagster definitions, settings, jobs and the command line. What exists is in ``assets``."""
+"""When and where: Dagster definitions, settings, jobs and the command line.
+
+What exists is in ``assets``.
+"""

@@ -1,0 +1,76 @@
+"""What Dagster loads: the assets and jobs of every stream that is declared.
+
+Here belongs how the pieces are put together, and nothing else. Of a stream whose spec is broken the
+mistakes are logged as errors; the other streams are there all the same.
+"""
+
+import logging
+from collections.abc import Mapping
+
+import dagster as dg
+
+from assets.partitions import Axis
+from assets.publication import publication_assets
+from assets.reconcile import reconcile_assets
+from assets.reorder import reorder_assets
+from assets.staging import staging_assets
+from assets.windows import window_assets
+from orchestration.jobs import jobs_of
+from orchestration.policies import EXECUTOR, beta_parameters
+from orchestration.resources import resources_of
+from orchestration.settings import Settings
+from orchestration.specs import load_specs
+from transforms.spec import StreamSpec
+
+LOG = logging.getLogger("lowwater")
+
+
+def build_defs(
+    settings: Settings | None = None,
+    *,
+    specs: Mapping[str, StreamSpec] | None = None,
+    resources: Mapping[str, object] | None = None,
+    loggers: Mapping[str, dg.LoggerDefinition] | None = None,
+) -> dg.Definitions:
+    """Return the definitions of all streams; what is given replaces what the settings say."""
+    settings = settings or Settings.from_environment()
+    streams = declared(settings) if specs is None else specs
+    with beta_parameters():
+        parts = [stream_defs(spec) for spec in streams.values()]
+        return dg.Definitions.merge(
+            *parts,
+            dg.Definitions(
+                resources={**resources_of(settings), **(resources or {})},
+                loggers=loggers,
+                executor=EXECUTOR,
+            ),
+        )
+
+
+def declared(settings: Settings) -> Mapping[str, StreamSpec]:
+    """Return the specs that can be read, and log the mistakes of the others."""
+    found = load_specs(settings.streams)
+    for path, error in found.broken.items():
+        LOG.error("the stream of %s is left out, its spec is broken:\n%s", path, error)
+    return found.good
+
+
+def stream_defs(spec: StreamSpec) -> dg.Definitions:
+    """Return the assets and jobs of one stream."""
+    arrivals, events = Axis.of_arrivals(spec), Axis.of_events(spec)
+    return dg.Definitions(
+        assets=[
+            staging_assets(spec, arrivals),
+            reorder_assets(spec, arrivals),
+            window_assets(spec, arrivals),
+            publication_assets(spec, arrivals, events),
+            reconcile_assets(spec, arrivals, events),
+        ],
+        jobs=jobs_of(spec),
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Return the definitions of this installation."""
+    return build_defs()

@@ -1,0 +1,61 @@
+"""Settings: where this installation keeps its things. The environment is read here, once.
+
+Here belongs every path and address that differs between installations. What a stream is, is in its
+spec.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+HOME = "LOWWATER_HOME"
+STREAMS = "LOWWATER_STREAMS"
+LAKE = "LOWWATER_LAKE"
+TARGET = "LOWWATER_TARGET"
+DAGSTER_HOME = "DAGSTER_HOME"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where things are.
+
+    ``home`` is the data directory, from which relative sources are read; ``streams`` the folder of
+    the specs; ``lake`` a folder or a URI; ``target`` the DuckDB file of the target ``default``;
+    ``dagster_home`` the folder of the Dagster instance.
+    """
+
+    home: Path
+    streams: Path
+    lake: str
+    target: Path
+    dagster_home: Path
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
+        """Read the environment; what it leaves out is below the current directory."""
+        given = os.environ if environment is None else environment
+        home = Path(given.get(HOME, "data")).absolute()
+        return cls(
+            home=home,
+            streams=Path(given.get(STREAMS, "streams")).absolute(),
+            lake=given.get(LAKE, str(home / "lake")),
+            target=Path(given.get(TARGET, home / "published.duckdb")).absolute(),
+            dagster_home=Path(given.get(DAGSTER_HOME, home / "dagster")).absolute(),
+        )
+
+    @classmethod
+    def under(cls, folder: Path) -> Self:
+        """Return settings that keep all things in one folder."""
+        return cls.from_environment({HOME: str(folder), STREAMS: str(folder / "streams")})
+
+    @property
+    def locks(self) -> Path:
+        """The folder of the locks."""
+        return self.home / "locks"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of what runs wrote down."""
+        return self.home / "logs"
