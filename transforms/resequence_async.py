@@ -91,7 +91,7 @@ class _AsyncRun(Generic[T, R]):
                     break
                 self.admit(item)
                 await self.room()
-        except BaseException as error:  # noqa: BLE001  # raised to the consumer, after what came before
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # raised at the end
             self.failure = error
         finally:
             self.exhausted = True

@@ -227,8 +227,10 @@ def test_a_consumer_that_is_cancelled_leaves_no_task_and_closes_the_source() -> 
         finally:
             ended.append("work")
 
+    numbers = source()  # held here, so that only the map can close it
+
     async def consume() -> None:
-        async with async_ordered_map(source(), forever, workers=3, window=4) as results:
+        async with async_ordered_map(numbers, forever, workers=3, window=4) as results:
             async for _ in results:
                 raise AssertionError
 
@@ -239,9 +241,9 @@ def test_a_consumer_that_is_cancelled_leaves_no_task_and_closes_the_source() -> 
         with pytest.raises(asyncio.CancelledError):
             await consumer
         assert await other_tasks() == 0
+        assert sorted(ended) == ["source", "work", "work", "work"]
 
     run_in_virtual_time(work())
-    assert sorted(ended) == ["source", "work", "work", "work"]
 
 
 def test_work_that_swallows_its_cancellation_does_not_hold_up_the_end() -> None:
@@ -259,6 +261,21 @@ def test_work_that_swallows_its_cancellation_does_not_hold_up_the_end() -> None:
         return asyncio.get_running_loop().time()
 
     assert run_in_virtual_time(leave_early()) == 1.0
+
+
+def test_a_loop_that_ends_with_a_map_still_open_ends_its_tasks() -> None:
+    held = []
+
+    async def first_alone(item: int) -> None:
+        await asyncio.sleep(0 if item == 0 else 1e9)
+
+    async def work() -> None:
+        results = async_ordered_map(range(9), first_alone, workers=2, window=4)
+        await anext(results)
+        held.append(results)
+
+    run_in_virtual_time(work())
+    assert len(held) == 1
 
 
 def test_a_bare_loop_that_is_left_is_cleaned_up_with_its_iterator() -> None:

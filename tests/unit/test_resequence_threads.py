@@ -32,8 +32,7 @@ class SteeredClock:
 
     def put_forward_when(self, condition: Callable[[], bool], seconds: float) -> threading.Thread:
         def steer() -> None:
-            while not condition():
-                time.sleep(0.001)
+            wait_until(condition)
             self.now += seconds
 
         thread = threading.Thread(target=steer)
@@ -170,7 +169,8 @@ def test_a_consumer_that_leaves_early_ends_the_threads_and_the_source() -> None:
         finally:
             closed.append(True)
 
-    for envelope in start(source(), abs):
+    numbers = source()  # held here, so that only the map can close it
+    for envelope in start(numbers, abs):
         if envelope.seq == 3:
             break
     gc.collect()
@@ -258,6 +258,11 @@ def test_hung_workers_are_replaced_until_too_many_are_stuck() -> None:
         wait_for_the_end_of_stuck_threads()
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.001)
+
+
 def wait_for_the_end_of_stuck_threads() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("ordered-map"):
@@ -307,6 +312,59 @@ def test_a_key_stays_closed_while_a_call_that_timed_out_still_runs() -> None:
     assert [e.kind for e in ended] == [Kind.TIMED_OUT, Kind.VALUE, Kind.FAILED, Kind.VALUE]
     assert isinstance(ended[2].error, KeyBlockedError)
     assert "a2" not in begun
+    release.set()
+    wait_for_the_end_of_stuck_threads()
+
+
+def test_a_key_is_free_again_when_the_call_that_timed_out_has_returned() -> None:
+    clock, release = SteeredClock(), threading.Event()
+
+    def source() -> Iterator[str]:
+        yield from ("a1", "b1")
+        clock.put_forward_when(lambda: results.diagnostics().buffered == 1, 1.0).join()
+        while not results.diagnostics().stuck:
+            yield "b"
+        yield "a2"
+        release.set()
+        wait_until(lambda: not results.diagnostics().stuck)
+        yield "a3"
+
+    def work(item: str) -> str:
+        if item == "a1":
+            release.wait()
+        return item
+
+    with start(source(), work, timeout=0.5, clock=clock, key=lambda item: item[0]) as results:
+        kinds = {envelope.item: envelope.kind for envelope in results}
+    assert [kinds[item] for item in ("a1", "a2", "a3")] == [Kind.TIMED_OUT, Kind.FAILED, Kind.VALUE]
+
+
+def test_a_hung_worker_is_replaced_for_those_that_wait() -> None:
+    clock, begun, release = SteeredClock(), threading.Event(), threading.Event()
+
+    def work(item: int) -> int:
+        if item == 0:
+            begun.set()
+            release.wait()
+        return item
+
+    with start(range(2), work, workers=1, timeout=0.01, clock=clock) as results:
+        steer = clock.put_forward_when(begun.is_set, 1.0)
+        # Item 1 begins after the clock was put forward, so that it has all its time.
+        assert [e.kind for e in results] == [Kind.TIMED_OUT, Kind.VALUE]
+        steer.join()
+    release.set()
+    wait_for_the_end_of_stuck_threads()
+
+
+def test_a_call_that_begins_while_the_consumer_waits_is_watched_too() -> None:
+    release = threading.Event()
+    stages = [
+        Stage(lambda _: time.sleep(0.05), workers=1),  # without a timeout: nothing to watch
+        Stage(lambda _: release.wait(), workers=1, timeout=0.02),
+    ]
+    with thread_pipeline([1], stages, window=1, clock=time.monotonic) as results:
+        assert [(e.kind, e.stage) for e in results] == [(Kind.TIMED_OUT, 1)]
     release.set()
     wait_for_the_end_of_stuck_threads()
 
