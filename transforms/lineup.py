@@ -73,19 +73,26 @@ class LineUp:
     def rows(self, positions: RowIds | Positions, columns: Sequence[str]) -> pl.DataFrame:
         """Return columns of the rows at ``positions``; a column that held rows lack is null there.
 
-        What all rows of a key share is read from the first of them, which is soon in the cache.
+        What all rows of a key share is read from a table of the keys, which fits the cache.
         """
-        own = pl.Series(take(self.groups.order, positions))
-        of_key = pl.Series(take(self._first_row_of_key, take(self.groups.codes, positions)))
-        shared = {schemas.KEY, *self.spec.key_parts}
-        gathered = [self._gather(name, of_key if name in shared else own) for name in columns]
-        return pl.DataFrame(gathered)
+        codes = pl.Series(take(self.groups.codes, positions))
+        rows = pl.Series(take(self.groups.order, positions))
+        by_key = self._of_keys
+        return pl.DataFrame(
+            [
+                by_key[name].gather(codes) if name in by_key else self._gather(name, rows)
+                for name in columns
+            ]
+        )
 
     @cached_property
-    def _first_row_of_key(self) -> RowIds:
-        first = np.zeros(self.keys.len(), np.uint32)
+    def _of_keys(self) -> dict[str, pl.Series]:
+        """The columns that all rows of a key share, by key code; null for a key without rows."""
+        first = np.full(self.keys.len(), -1, np.int64)
         first[self.groups.present] = self.groups.order[self.groups.starts]
-        return first
+        row = pl.Series(first).replace(-1, None)
+        parts = {name: self._column(name).gather(row) for name in self.spec.key_parts}
+        return {schemas.KEY: self.keys.alias(schemas.KEY), **parts}
 
     def _gather(self, name: str, rows: pl.Series) -> pl.Series:
         column = self._column(name)

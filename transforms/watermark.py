@@ -200,9 +200,11 @@ def _take_idle_steps(pushes: Ints, rows: Arrivals, table: ProfileTable) -> None:
 
 
 def _is_silent(now: Ints, heard: Ints, profile: ProfileCodes | int, table: ProfileTable) -> Mask:
+    """Tell where the idle timeout is reached; a key never heard of is not silent."""
     idle = table.idle[profile]
-    silent: Mask = minus(now, heard) >= idle
-    silent &= (heard != NEVER) & (idle != FOREVER)
+    unheard = heard == NEVER
+    silent: Mask = minus(now, np.where(unheard, now, heard)) >= idle
+    silent &= ~unheard & (idle != FOREVER)
     return silent
 
 
