@@ -55,5 +55,8 @@ def _with_content(lines: Lines) -> Ints:
 
 def _one_by_one(lines: Lines, numbers: Ints, columns: Sequence[str]) -> pl.DataFrame:
     texts = zip(numbers.tolist(), lines.texts.gather(numbers).to_list(), strict=True)
-    records = (lines.faults.get(number) or read_line(text, columns) for number, text in texts)
+    records = (
+        lines.faults.get(number) or read_line(text.removesuffix("\n"), columns)
+        for number, text in texts
+    )
     return fields_frame(records, columns).with_columns(pl.Series(_AT, numbers))
