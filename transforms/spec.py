@@ -131,8 +131,9 @@ class StreamSpec(Section):
 
         Left out, for they act from the next partition on or not on the state at all: the numbers of
         profiles, which profiles there are and ``key_map`` (state that names a profile no longer
-        declared is served by default), description, alerts, target, events, and when a partition
-        counts as complete (``settle``). ``profiles.by`` is in, for it decides the columns of a row.
+        declared is served by default), description, alerts, target, where and in which format files
+        are, where events start, and when a partition counts as complete (``settle``).
+        ``profiles.by`` is in, for it decides the columns of a row.
         """
         columns = self.columns
         parts: dict[str, Any] = {
@@ -140,6 +141,8 @@ class StreamSpec(Section):
             "arrival.grain": self.arrival.grain,
             "arrival.start": self.arrival.start_us,
             "arrival.zone": self.arrival.zone,
+            # The history of windows is cut by it.
+            "events.grain": self.events.grain,
             "profiles.by": self.profiles.by,
             "resolution": self.resolution_us,
             "earliest_event_time": self.earliest_event_us,
@@ -148,7 +151,8 @@ class StreamSpec(Section):
             "columns.values": [[name, kind.text] for name, kind in columns.values.items()],
             "aggregates": [[name, list(listed)] for name, listed in self.aggregates.items()],
         }
-        parts |= {f"source.{name}": value for name, value in self.source.model_dump().items()}
+        reading = self.source.model_dump(include={"separator", "nulls"})
+        parts |= {f"source.{name}": value for name, value in reading.items()}
         dumped = columns.model_dump(exclude={"values"})
         parts |= {f"columns.{name.removesuffix('_us')}": value for name, value in dumped.items()}
         parts |= {f"windows.{window.name}": window.model_dump() for window in self.windows}
