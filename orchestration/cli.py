@@ -21,6 +21,7 @@ from transforms.errors import LowwaterError
 COMMANDS: Final[Mapping[str, str]] = {
     "replay": "orchestration.commands.replay",
     "check": "orchestration.commands.check",
+    "dead-letters": "orchestration.commands.dead_letters",
     "audit-order": "orchestration.commands.audit_order",
 }
 DEBUG: Final = "--debug"

@@ -64,7 +64,8 @@ def outcomes(
     judged = judge(window_rows(spec, rows), current(history), watermarks, flushed=flushed)
     settled = _of_counted(spec, rows.filter(IS_DEAD_LETTER), judged)
     named = dead_letters.select(SEQ, KEY, REASON).join(settled, on=SEQ, how="left")
-    return named.with_columns(
+    return named.select(
+        *(SEQ, KEY, REASON),
         pl.col(OUTCOME).fill_null(WAITING),
         pl.col(WHY).fill_null(pl.col(REASON).replace_strict(REFUSED, default=None)),
     ).sort(SEQ)
