@@ -75,39 +75,45 @@ def stage(
     spec: StreamSpec, lake: Lake, intake: Intake, axis: Axis, partitions: Sequence[str]
 ) -> Iterator[Staged]:
     """Stage partitions that follow one another; yields each of them when it is written."""
-    files = intake.survey()
-    reach = Bounds(_start(axis, partitions[0]), axis.bounds(partitions[-1]).end_us)
-    intake.load(feeding(files, reach))
+    fed = feeding(intake.survey(), axis, partitions)
+    intake.load({file.name: file for files in fed.values() for file in files}.values())
     with unit_of(lake, spec, STAGED_SOURCES) as unit:
         for partition in partitions:
-            bounds = Bounds(_start(axis, partition), axis.bounds(partition).end_us)
+            bounds = _bounds(axis, partition)
             pieces = [
                 intake.piece(file, bounds.start_us, bounds.end_us)
                 if file.is_present
                 else _staged_before(spec, unit, file, partition)
-                for file in feeding(files, bounds)
+                for file in fed[partition]
             ]
             yield _write(spec, unit, partition, pieces)
             unit.finish()
     intake.forget()
 
 
-def feeding(files: Iterable[SourceFile], bounds: Bounds) -> list[SourceFile]:
-    """Return the files that may have rows in a range of arrivals."""
-    return [
-        file
-        for file in files
-        if file.first_us is not None
-        and file.last_us is not None
-        and file.first_us < bounds.end_us
-        and file.last_us >= bounds.start_us
-    ]
+def feeding(
+    files: Iterable[SourceFile], axis: Axis, partitions: Sequence[str]
+) -> dict[str, list[SourceFile]]:
+    """Return for each partition of a range the files that may have rows in it, in source order."""
+    fed: dict[str, list[SourceFile]] = {partition: [] for partition in partitions}
+    for file in files:
+        if file.first_us is None or file.last_us is None:
+            continue
+        for partition in axis.between(axis.key_of(file.first_us), axis.key_of(file.last_us)):
+            if partition in fed:
+                fed[partition].append(file)
+    return fed
 
 
-def _start(axis: Axis, partition: str) -> int:
-    """Where the rows of a partition start: the first one has what came before it, too."""
-    first = axis.previous(partition) is None
-    return int(NEVER) if first else axis.bounds(partition).start_us
+def digest_of_sources(files: Iterable[SourceFile]) -> str:
+    """Return what the files of a partition are: a digest of their names and contents."""
+    return digest_of(*(text for file in files for text in (file.name, file.fingerprint)))
+
+
+def _bounds(axis: Axis, partition: str) -> Bounds:
+    """The arrivals of a partition: the first one has what came before it, too."""
+    bounds = axis.bounds(partition)
+    return bounds if axis.previous(partition) else Bounds(int(NEVER), bounds.end_us)
 
 
 def _staged_before(spec: StreamSpec, unit: UnitOfWork, file: SourceFile, partition: str) -> Piece:
@@ -138,7 +144,8 @@ def _write(spec: StreamSpec, unit: UnitOfWork, partition: str, pieces: Sequence[
     staged = [pl.concat([no_rows, *parts]).sort(ARRIVAL_US, SEQ) for parts in shards]
     sources = [_sources(spec, pieces, parts, is_first=not n) for n, parts in enumerate(shards)]
     digests = [text for notes in sources for text in notes[DIGEST]]
-    mark = Mark.of(spec, digest_of(*digests, *(_profiles(rows) for rows in staged)))
+    made_from = digest_of(*digests, *(_profiles(rows) for rows in staged))
+    mark = Mark.of(spec, made_from, digest_of_sources(piece.file for piece in pieces))
     for shard, rows in enumerate(staged):
         slot = Slot(partition, shard)
         unit.replace(STAGED_EVENTS, slot, rows)

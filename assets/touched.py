@@ -17,9 +17,11 @@ from transforms.schemas import (
     CLOSED,
     COUNTED_DEAD_LETTER_REASONS,
     DEAD_LETTERS,
+    EVENT_PARTITION,
     INPUT_DIGEST,
     REASON,
     REVISION,
+    SEQ,
     WATERMARK_US,
     WATERMARKS,
     WINDOW,
@@ -59,6 +61,14 @@ def waiting(history: History) -> list[str]:
         if partition not in seen or seen[partition].made_from != reasons
     ]
     return history.events.in_order(new)
+
+
+def rows_waiting(history: History) -> pl.Series:
+    """Return the ``seq`` of the dead letters that a window still has to be amended for."""
+    unit = unit_of(history.lake, history.spec, AMENDED_WINDOWS)
+    missed = history.with_partition(_missed(history, unit)[0])
+    unreconciled = pl.col(EVENT_PARTITION).is_in(waiting(history))
+    return missed.filter(unreconciled)[SEQ].unique()
 
 
 def _missed(history: History, unit: UnitOfWork) -> tuple[pl.DataFrame, list[str]]:

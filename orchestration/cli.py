@@ -19,6 +19,7 @@ from transforms.errors import LowwaterError
 
 # In the order of the help.
 COMMANDS: Final[Mapping[str, str]] = {
+    "run": "orchestration.commands.run",
     "replay": "orchestration.commands.replay",
     "check": "orchestration.commands.check",
     "dead-letters": "orchestration.commands.dead_letters",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 EMBEDDED = Path(__file__).parent / "instance" / "embedded.yaml"
 CONFIGURATION = "dagster.yaml"
+# How many events of one asset go to the log in one transaction.
+BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
 
 
 def prepare(settings: Settings) -> Path:
@@ -25,6 +27,7 @@ def prepare(settings: Settings) -> Path:
         configuration.write_text(EMBEDDED.read_text())
     # Dagster looks for its home in the environment, and so do the processes it starts.
     os.environ[DAGSTER_HOME] = str(settings.dagster_home)
+    os.environ.setdefault(*BATCH)
     return settings.dagster_home
 
 

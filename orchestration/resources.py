@@ -8,9 +8,8 @@ from assets.history import Targets
 from assets.stores.lake import Lake
 from assets.stores.tables import EVENT_TABLES
 from assets.stores.targets.duckdb_target import DuckDBTarget
+from assets.stores.targets.target import DEFAULT_TARGET
 from orchestration.settings import Settings
-
-DEFAULT_TARGET = "default"
 
 
 def resources_of(settings: Settings) -> dict[str, object]:

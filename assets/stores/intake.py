@@ -6,7 +6,7 @@ staged: in memory, and beyond a bound in temporary Parquet files. How a file is 
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -87,7 +87,7 @@ class Intake:
             source_files.save(self.lake, self.spec.name, found.values())
         return source_files.in_order(found.values())
 
-    def load(self, files: Sequence[SourceFile]) -> None:
+    def load(self, files: Iterable[SourceFile]) -> None:
         """Read those of the files that are there and are not yet known, side by side."""
         wanted = {file.name: file for file in files if file.is_present}
         names = [name for name in wanted if name not in self._kept]

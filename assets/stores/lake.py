@@ -131,6 +131,22 @@ class Lake:
         rows = from_stored(self.location(stream, table).scan(chosen, stored))
         return rows.filter(*(pl.col(s.column).is_between(s.low_us, s.high_us) for s in spans))
 
+    def refuse_other_columns(self, stream: str, table: str, schema: pl.Schema) -> None:
+        """Raise LakeError if a table exists whose frames have other columns."""
+        delta = self._delta(stream, table)
+        if delta is None:
+            return
+        present = self._schema(stream, table, delta)
+        if present != schema:
+            other = sorted(
+                {name for name, _ in {*present.items()} ^ {*schema.items()}} or {"their order"}
+            )
+            raise LakeError(
+                f"{self.location(stream, table).root} has other columns than the spec of {stream} "
+                f"now declares ({', '.join(other)}); keep the lake of another spec apart: give "
+                "the stream another name, or move its folder away and run it anew"
+            )
+
     def write(self, stream: str, table: str, slot: Slot, frame: pl.DataFrame) -> DataFile:
         """Write a file that no reader sees before it is committed."""
         return self.location(stream, table).write(slot.partition, slot.shard, to_stored(frame))

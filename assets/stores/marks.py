@@ -22,16 +22,17 @@ class Mark:
 
     ``made_from`` names the input: for staged rows a digest of the rows themselves, for what comes
     after a digest of all input up to this partition. ``parts`` are the parts of the spec that the
-    rows depend on.
+    rows depend on; ``sources`` is a digest of the files that staged rows were read from.
     """
 
     made_from: str
     parts: Mapping[str, str]
+    sources: str = ""
 
     @classmethod
-    def of(cls, spec: StreamSpec, made_from: str) -> Self:
+    def of(cls, spec: StreamSpec, made_from: str, sources: str = "") -> Self:
         """Return the mark of a partition that is made now."""
-        return cls(made_from, spec.fingerprint_parts())
+        return cls(made_from, spec.fingerprint_parts(), sources)
 
     @classmethod
     def read(cls, text: str) -> Self:

@@ -161,6 +161,7 @@ class UnitOfWork:
     def _stored(self, table: str) -> tuple[DataFile, ...]:
         """The files of the last commit; one writer per stream, so no one else adds any."""
         if table not in self._committed:
+            self.lake.refuse_other_columns(self.stream, table, self._schema(table))
             self._committed[table] = self.lake.files(self.stream, table)
         return self._committed[table]
 

@@ -116,9 +116,15 @@ def _read_ndjson(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
             line += len(lines)
         else:
             rows = _broken_off(block, line, seq, columns)
-        parts.append(parse(spec, rows, source=name))
+        parts.append(_copied(parse(spec, rows, source=name)))
         seq += rows.height
     return _joined(spec, parts)
+
+
+def _copied(parsed: Parsed) -> Parsed:
+    """The same rows with texts of their own, so that they do not keep the text of a whole block."""
+    texts = pl.col(pl.String) + ""
+    return Parsed(parsed.staged.with_columns(texts), parsed.rejected.with_columns(texts))
 
 
 def _read_csv(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:

@@ -1,0 +1,65 @@
+"""Which arrival partitions must be run: those never made, and those made from other input.
+
+Here belongs the comparison of marks, stage by stage, with what the source holds now. A change of
+one partition makes all after it stale, for their state comes from it.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from assets.partitions import Axis
+from assets.staging import digest_of_sources, feeding
+from assets.stores.lake import Lake
+from assets.stores.marks import Mark, chained, refuse_other_spec
+from assets.stores.source_files import SourceFile
+from assets.stores.tables import unit_of
+from transforms.schemas import (
+    PUBLISHED_WINDOWS,
+    STAGED_SOURCES,
+    WATERMARKS,
+    WINDOW_AGGREGATES,
+)
+from transforms.spec import StreamSpec
+
+_AFTER_STAGING = (WATERMARKS, WINDOW_AGGREGATES, PUBLISHED_WINDOWS)
+
+
+def with_data(
+    spec: StreamSpec, axis: Axis, files: Iterable[SourceFile], now_us: int
+) -> Sequence[str]:
+    """Return the partitions from the first to the last that has data and is complete."""
+    lasts = [file.last_us for file in files if file.last_us is not None and file.rows]
+    if not lasts:
+        return ()
+    upto = axis.up_to(axis.key_of(max(lasts)))
+    settled_us = now_us - spec.arrival.settle_us
+    return [key for key in upto if axis.bounds(key).end_us <= settled_us]
+
+
+def first_unfinished(
+    spec: StreamSpec,
+    lake: Lake,
+    axis: Axis,
+    files: Iterable[SourceFile],
+    partitions: Sequence[str],
+) -> str | None:
+    """Return the first partition that is not what the source and the partitions before it make.
+
+    None if all are. Raises LakeError if a partition was made by another spec.
+    """
+    unit = unit_of(lake, spec, WATERMARKS)
+    staged = unit.marks(STAGED_SOURCES)
+    later = [unit.marks(table) for table in _AFTER_STAGING]
+    fed = feeding(files, axis, partitions)
+    before: Mark | None = None
+    for partition in partitions:
+        if partition not in staged:
+            return partition
+        mark = Mark.read(staged[partition])
+        refuse_other_spec(spec, mark, partition)
+        made_from = chained(before, mark)
+        found = [Mark.read(marks[partition]) for marks in later if partition in marks]
+        is_whole = len(found) == len(later) and all(m.made_from == made_from for m in found)
+        if not is_whole or mark.sources != digest_of_sources(fed[partition]):
+            return partition
+        before = Mark.of(spec, made_from)
+    return None

@@ -1,0 +1,143 @@
+"""``lowwater run``: a stream through the whole platform, in one process."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestration.commands.result import AsJson, show
+from orchestration.settings import Settings
+from orchestration.specs import load_specs
+
+if TYPE_CHECKING:
+    from orchestration.run import Outcome, Watcher
+
+CHECK_FAILED = 1
+
+
+def command(
+    stream: Annotated[str, typer.Argument(help="The stream, by its name.")],
+    first: Annotated[
+        str | None,
+        typer.Option("--from", metavar="P", help="The first arrival partition, or a time in it."),
+    ] = None,
+    last: Annotated[
+        str | None,
+        typer.Option("--to", metavar="P", help="The last arrival partition, or a time in it."),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> int:
+    """Take in what arrived, reorder it, publish windows, amend those that late rows changed.
+
+    Without --from it starts at the first arrival partition that is new or whose input changed;
+    without --to it ends with the last complete one that has data. Exit code 1: the books do not
+    balance.
+    """
+    settings = Settings.from_environment()
+    spec = load_specs(settings.streams).stream(stream)
+    # Dagster takes seconds to import; a wrong name need not wait for it.
+    from assets.history import History  # noqa: PLC0415
+    from assets.partitions import Axis  # noqa: PLC0415
+    from orchestration.run import Runner  # noqa: PLC0415
+    from orchestration.summary import summary  # noqa: PLC0415
+
+    with progress_bar() as watcher:
+        runner = Runner.of(settings, spec, watcher)
+        outcome = runner.run(first, last)
+        watcher.say("adding up")
+        arrivals, events = Axis.of_arrivals(spec), Axis.of_events(spec)
+        figures = summary(settings, History(runner.lake, spec, events), arrivals)
+    result = {**done(outcome), **figures}
+    show(result, lines(result), as_json=as_json)
+    return 0 if result["balanced"] else CHECK_FAILED
+
+
+def done(outcome: "Outcome") -> dict[str, Any]:
+    """Return which partitions a run took, as JSON holds them."""
+    return {
+        "run": {
+            "arrival_partitions": list(outcome.arrivals),
+            "event_partitions": list(outcome.events),
+            "log": str(outcome.log) if outcome.log.exists() else None,
+        }
+    }
+
+
+@contextmanager
+def progress_bar() -> "Iterator[Watcher]":
+    """Show on stderr how a run goes; not at all where stderr is no terminal."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    from orchestration.run import Watcher  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description:<32}"), BarColumn(), MofNCompleteColumn())
+    # Dagster catches what a step writes to stderr; the bar keeps a way of its own to the terminal.
+    with os.fdopen(os.dup(2), "w") as terminal:
+        console = Console(file=terminal)
+        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+            task = progress.add_task("starting", total=None)
+
+            def expect(title: str, steps: int) -> None:
+                progress.reset(task, total=steps, description=title)
+
+            yield Watcher(
+                expect=expect,
+                step=lambda: progress.advance(task),
+                say=lambda text: progress.reset(task, total=None, description=text),
+            )
+
+
+def lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """Say for people what came out."""
+    yield from of_run(result)
+    yield from of_rows(result)
+    windows = result["windows"]
+    yield f"{windows['published']:,} windows published, {windows['amended']:,} amended since"
+    worst = result["worst_hour"]
+    if worst:
+        yield (
+            f"worst hour: {worst['start']}, {worst['dead_letters']:,} dead letters and"
+            f" {worst['late']:,} late rows among {worst['rows']:,}"
+        )
+    places = result["places"]
+    yield f"tables: {places['tables']}"
+    yield f"published windows: {places['published']}"
+    yield "every run, partition and figure: lowwater ui, then http://127.0.0.1:3000"
+
+
+def of_run(result: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the run did."""
+    run, stream = result["run"], result["stream"]
+    arrivals, events = run["arrival_partitions"], run["event_partitions"]
+    if not arrivals and not events:
+        yield f"{stream} is up to date"
+    if arrivals:
+        yield f"{stream}: {len(arrivals):,} arrival partitions, {arrivals[0]} to {arrivals[-1]}"
+    if events:
+        yield f"{stream}: {len(events):,} event partitions reconciled, {events[0]} to {events[-1]}"
+
+
+def of_rows(result: Mapping[str, Any]) -> Iterator[str]:
+    """Say where the rows are."""
+    counts = dict(result["counts"])
+    verdict = "balanced" if result["balanced"] else "NOT BALANCED"
+    yield f"{counts.pop('staged'):,} rows staged; the books are {verdict}"
+    notes = {"dead_letters": in_brackets(result["dead_letters_by_outcome"])}
+    for state, count in counts.items():
+        yield f"  {state.replace('_', ' '):<14}{count:>14,}{notes.get(state, '')}"
+
+
+def in_brackets(counts: Mapping[str, int]) -> str:
+    """Return counts by name, in brackets; nothing where all are zero."""
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return f"  ({told})" if told else ""

@@ -1,0 +1,172 @@
+"""A whole run of a stream in this process: which partitions, in which order, and what came of it.
+
+Here belongs what ``lowwater run`` does through Dagster: the job over arrival partitions, then the
+job over the event partitions that have something to reconcile, both recorded in the embedded
+instance. What is printed is in ``summary`` and in the command.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import dagster as dg
+
+from assets.catalogue import Landing, Locks, Progress
+from assets.freshness import first_unfinished, with_data
+from assets.history import History
+from assets.partitions import Axis
+from assets.stores.lake import Lake
+from assets.stores.lock import StreamLock
+from assets.touched import waiting
+from orchestration.definitions import build_defs
+from orchestration.embedded import instance_of
+from orchestration.jobs import arrivals_job, events_job
+from orchestration.logs import FILE, file_logger
+from orchestration.resources import resources_of
+from orchestration.settings import Settings
+from transforms.errors import UsageError
+from transforms.spec import StreamSpec
+from transforms.spec_fields import parse_instant
+
+FIRST: Final = "dagster/asset_partition_range_start"
+LAST: Final = "dagster/asset_partition_range_end"
+# How many stages tell of an arrival partition, and of an event partition.
+ARRIVAL_STAGES: Final = 4
+# Event partitions so near each other are reconciled in one run, with those between them.
+_NEAR: Final = 7
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told how a run goes: a title and a number of steps, then each step."""
+
+    expect: Callable[[str, int], None] = lambda _title, _steps: None
+    step: Callable[[], None] = lambda: None
+    say: Callable[[str], None] = lambda _text: None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did: the partitions that it ran, and where it wrote its log."""
+
+    arrivals: Sequence[str]
+    events: Sequence[str]
+    log: Path
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs one stream. The resources are those of the assets, shared with what decides on them."""
+
+    settings: Settings
+    spec: StreamSpec
+    resources: dict[str, Any]
+    watcher: Watcher
+
+    @classmethod
+    def of(cls, settings: Settings, spec: StreamSpec, watcher: Watcher | None = None) -> "Runner":
+        """Return the runner of a stream of this installation."""
+        watcher = watcher or Watcher()
+        progress = Progress(lambda _stage, _partition: watcher.step())
+        resources = {**resources_of(settings), "progress": progress}
+        return cls(settings, spec, resources, watcher)
+
+    @property
+    def lake(self) -> Lake:
+        """The lake."""
+        lake: Lake = self.resources["lake"]
+        return lake
+
+    def run(self, first: str | None = None, last: str | None = None) -> Outcome:
+        """Run a range of arrival partitions, then the event partitions that wait.
+
+        Without bounds: from the first partition that is unfinished to the last with data.
+        """
+        spec = self.spec
+        locks: Locks = self.resources["locks"]
+        lock = StreamLock(locks.folder, spec.name, locks.patience_s, self.watcher.say)
+        log = self.settings.logs / f"{spec.name}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+        with lock(), instance_of(self.settings) as instance:
+            definitions = build_defs(
+                self.settings,
+                specs={spec.name: spec},
+                resources=self.resources,
+                loggers={FILE: file_logger(log)},
+            )
+            jobs = Jobs(definitions, instance)
+            arrivals = self._arrivals(first, last)
+            if arrivals:
+                self.watcher.expect("arrivals", ARRIVAL_STAGES * len(arrivals))
+                jobs.run(arrivals_job(spec.name), arrivals)
+            events = self._events()
+            self.watcher.expect("events", sum(map(len, events)))
+            for stretch in events:
+                jobs.run(events_job(spec.name), stretch)
+        return Outcome(arrivals, [key for stretch in events for key in stretch], log)
+
+    def _arrivals(self, first: str | None, last: str | None) -> Sequence[str]:
+        """Return the arrival partitions to run, next to each other."""
+        axis = Axis.of_arrivals(self.spec)
+        landing: Landing = self.resources["landing"]
+        self.watcher.say("looking for new and changed files")
+        files = landing.of(self.spec).survey()
+        ready = with_data(self.spec, axis, files, time.time_ns() // 1_000)
+        start = partition_of(self.spec, axis, first) if first else None
+        end = partition_of(self.spec, axis, last) if last else (ready[-1] if ready else None)
+        if start is None and ready:
+            start = first_unfinished(self.spec, self.lake, axis, files, ready)
+        if start is None or end is None or axis.position(start) > axis.position(end):
+            return ()
+        return axis.between(start, end)
+
+    def _events(self) -> list[Sequence[str]]:
+        """Return the event partitions to reconcile, in stretches without gaps."""
+        events = Axis.of_events(self.spec)
+        return list(stretches(events, waiting(History(self.lake, self.spec, events))))
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Executes jobs in this process and records them in the instance."""
+
+    definitions: dg.Definitions
+    instance: dg.DagsterInstance
+
+    def run(self, job: str, partitions: Sequence[str]) -> None:
+        """Run a job over a range of partitions. What its assets raise comes through."""
+        self.definitions.resolve_job_def(job).execute_in_process(
+            instance=self.instance,
+            tags={FIRST: partitions[0], LAST: partitions[-1]},
+            run_config={"loggers": {FILE: {}}},
+        )
+
+
+def partition_of(spec: StreamSpec, axis: Axis, text: str) -> str:
+    """Return the arrival partition that a text names: its key, or a time within it.
+
+    Raises UsageError for anything else, and for a time without a partition.
+    """
+    if text in axis.keys:
+        return text
+    try:
+        instant_us = parse_instant(text, spec.arrival.zone)
+    except ValueError as error:
+        raise UsageError(f"{text}: no partition of {spec.name}, nor {error}") from error
+    first, last = axis.keys[0], axis.keys[-1]
+    if not axis.bounds(first).start_us <= instant_us < axis.bounds(last).end_us:
+        raise UsageError(f"{text}: {spec.name} has partitions from {first} to {last}")
+    return axis.key_of(instant_us)
+
+
+def stretches(axis: Axis, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Join partitions that are near each other; yields ranges without gaps, oldest first."""
+    stretch: list[str] = []
+    for partition in partitions:
+        if stretch and axis.position(partition) - axis.position(stretch[-1]) > _NEAR:
+            yield axis.between(stretch[0], stretch[-1])
+            stretch = []
+        stretch.append(partition)
+    if stretch:
+        yield axis.between(stretch[0], stretch[-1])
