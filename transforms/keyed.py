@@ -24,6 +24,7 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 NEVER: Final = np.iinfo(np.int64).min
 FOREVER: Final = np.iinfo(np.int64).max
 
+# What an int64 has beside its sign.
 _WORD_BITS: Final = 63
 _RADIX_BYTES: Final = 2
 
@@ -107,58 +108,57 @@ def _stable_order(codes: Codes) -> Positions:
 class Packing:
     """Times as small whole numbers in the same order, so that key and time fit one int64.
 
-    A time is its distance from ``low``; where the times are too far apart for that, its rank among
-    ``ranked``, the distinct times. 0 is kept for ``NEVER``.
+    A time from ``low`` to ``high`` is its distance from ``low``, counted on from the ``outliers``:
+    the few distinct times too far below for that, which are their rank. 0 is kept for ``NEVER``.
     """
 
     bits: int
     low: int
     high: int
-    ranked: Ints | None
-
-    def holds(self, times: Ints) -> Mask:
-        """Tell which times can be packed: those between the first and the last it was made for."""
-        held: Mask = (self.low <= times) & (times <= self.high)
-        return held
+    outliers: Ints
 
     def pack(self, codes: npt.NDArray[Any], times: Ints) -> Ints:
         """Return the words that sort by key, then by time."""
         words: Ints = np.left_shift(codes, self.bits, dtype=np.int64)
-        words |= self._small(times)
+        small = np.maximum(times, self.low)
+        small -= self.low - self.outliers.size - 1
+        below = np.flatnonzero(times < self.low)
+        small[below] = self._ranks(times[below])
+        words |= small
         return words
+
+    def _ranks(self, times: Ints) -> Ints:
+        ranks: Ints = np.searchsorted(self.outliers, times) + 1
+        ranks[times == NEVER] = 0
+        return ranks
 
     def times(self, words: Ints) -> Ints:
         """Return the times in ``words``."""
         small: Ints = words & ((1 << self.bits) - 1)
-        if self.ranked is not None:
-            return np.append(NEVER, self.ranked)[small]
-        never = small == 0
-        small += self.low - 1
-        small[never] = NEVER
+        below = np.flatnonzero(small <= self.outliers.size)
+        outliers = np.append(NEVER, self.outliers)[small[below]]
+        small += self.low - self.outliers.size - 1
+        small[below] = outliers
         return small
 
-    def _small(self, times: Ints) -> Ints:
-        if self.ranked is not None:
-            ranks = np.searchsorted(self.ranked, times) + 1
-            return np.where(times == NEVER, 0, ranks)
-        small = np.maximum(times, self.low - 1)
-        small -= self.low - 1
-        return small
+    def holds(self, times: Ints) -> Mask:
+        """Tell which times can be packed: those between the first and the last it was made for."""
+        lowest = int(self.outliers[0]) if self.outliers.size else self.low
+        held: Mask = (times >= lowest) & (times <= self.high)
+        return held
 
 
 def fit_packing(keys: int, *times: Ints) -> Packing:
     """Choose the packing for ``keys`` known keys and all of ``times``."""
-    finite = [part for part in times if part.size]
-    low = min((_lowest(part) for part in finite), default=FOREVER)
-    high = max((int(part.max()) for part in finite), default=NEVER)
+    parts = [part for part in times if part.size]
+    lowest = min((_lowest(part) for part in parts), default=FOREVER)
+    high = max((int(part.max()) for part in parts), default=NEVER)
     if high == NEVER:
-        return Packing(1, 0, NEVER, None)
-    bits = (high - low + 1).bit_length()
-    if bits + keys.bit_length() <= _WORD_BITS:
-        return Packing(bits, low, high, None)
-    ranked = np.unique(np.concatenate(finite))
-    ranked = ranked[ranked != NEVER]
-    return Packing(int(ranked.size).bit_length(), low, high, ranked)
+        return Packing(1, 0, NEVER, np.empty(0, np.int64))
+    room = 1 << (_WORD_BITS - keys.bit_length() - 1)
+    low = max(lowest, high - room)
+    outliers = _outliers(parts, low) if lowest < low else np.empty(0, np.int64)
+    return Packing((high - low + outliers.size + 1).bit_length(), low, high, outliers)
 
 
 def _lowest(times: Ints) -> int:
@@ -167,6 +167,11 @@ def _lowest(times: Ints) -> int:
     if lowest != NEVER:
         return lowest
     return int(np.min(times, where=times != NEVER, initial=FOREVER))
+
+
+def _outliers(parts: list[Ints], low: int) -> Ints:
+    """Return the distinct times below ``low``, sorted."""
+    return np.unique(np.concatenate([part[(part < low) & (part != NEVER)] for part in parts]))
 
 
 def running_max(groups: Grouped, values: Ints) -> Ints:

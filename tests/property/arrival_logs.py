@@ -14,7 +14,7 @@ from transforms.spec import Profiles, StreamSpec, load_spec
 
 KEYS = ("a", "b", "c")
 LINKS = ("default", "slow", "blind")
-# So old that distances no longer fit beside a key code in 64 bits.
+# So old that the distance no longer fits beside a key code in 64 bits.
 AGES_AGO = 2**62
 IDENTITIES: tuple[dict[str, Any], ...] = (
     {},

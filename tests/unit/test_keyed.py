@@ -57,6 +57,13 @@ def test_packed_words_sort_by_key_then_time_and_give_the_times_back(times: list[
     assert packing.times(high).tolist() == times
 
 
+def test_a_few_times_of_another_age_are_packed_by_rank_and_the_rest_by_distance() -> None:
+    event = np.array([7, -(2**62), 9, 3 - 2**62])
+    packing = fit_packing(10_000, event)
+    assert packing.outliers.tolist() == [-(2**62), 3 - 2**62]
+    assert packing.times(packing.pack(np.zeros(4, np.uint16), event)).tolist() == event.tolist()
+
+
 def test_a_packing_holds_what_lies_between_the_times_it_was_made_for() -> None:
     packing = fit_packing(1, np.array([3, 9]))
     assert packing.holds(np.array([2, 3, 6, 9, 10])).tolist() == [False, True, True, True, False]
