@@ -59,7 +59,7 @@ class LineUp:
         return mask
 
     def profiles(self, table: ProfileTable) -> ProfileCodes | int:
-        """Return the profile code of each row, or one for all; held rows have that of their key."""
+        """Return the profile code of each row, or one for all; that of a held row is not used."""
         profiles = self.spec.profiles
         if len(table.names) == 1:
             return 0
