@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "check": "orchestration.commands.check",
     "dead-letters": "orchestration.commands.dead_letters",
     "audit-order": "orchestration.commands.audit_order",
+    "ui": "orchestration.commands.ui",
 }
 DEBUG: Final = "--debug"
 # Options that take all words up to the next option.

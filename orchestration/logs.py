@@ -18,7 +18,7 @@ def file_logger(path: Path) -> dg.LoggerDefinition:
 
     def to_file(_: dg.InitLoggerContext) -> logging.Logger:
         path.parent.mkdir(parents=True, exist_ok=True)
-        log = logging.Logger("lowwater", logging.INFO)  # noqa: LOG001 (of this run alone)
+        log = logging.Logger("lowwater", logging.DEBUG)  # noqa: LOG001 (of this run alone)
         # Opened with the first line, and anew by each job of a run; a handler of another job of
         # this process is not shared.
         handler = logging.FileHandler(path, delay=True)
