@@ -18,10 +18,8 @@ from transforms.text_lines import NEWLINE, Ints, Lines
 _AT = "at"
 
 
-def ndjson_rows(
-    lines: Lines, columns: Sequence[str], *, first_line: int = 1, first_seq: int = 0
-) -> pl.DataFrame:
-    """Raw rows of lines that begin at `first_line` of their file, numbered from `first_seq`."""
+def ndjson_rows(lines: Lines, columns: Sequence[str]) -> pl.DataFrame:
+    """Raw rows of some lines, numbered from 0; the first line is line 1."""
     rows = _with_content(lines)
     parts = [
         twins.fields.with_columns(pl.Series(_AT, twins.lines), pl.lit(None, pl.String).alias(FAULT))
@@ -36,8 +34,8 @@ def ndjson_rows(
     frame = pl.concat([part.select(_AT, *schema.names()[3:]) for part in parts])
     ordered = frame.sort(_AT) if len(parts) > 1 else frame
     return ordered.select(
-        pl.int_range(first_seq, first_seq + pl.len(), dtype=pl.Int64).alias(SEQ),
-        (pl.col(_AT) + first_line).alias(LINE),
+        pl.int_range(pl.len(), dtype=pl.Int64).alias(SEQ),
+        (pl.col(_AT) + 1).alias(LINE),
         (lines.texts if len(rows) == len(lines) else lines.texts.gather(rows)).alias(RAW),
         *schema.names()[3:],
     )

@@ -5,12 +5,14 @@ meanwhile is read again), and the order of files. Bytes are `blocks`, places are
 meaning is `transforms.staging`.
 """
 
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -27,10 +29,14 @@ from transforms.spec import StreamSpec
 from transforms.staging import Parsed, parse, with_seq
 from transforms.text_lines import split_lines
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 ATTEMPTS = 3
 """How often a file that keeps changing is read."""
 
-WORKERS = 4
+WORKERS = min(4, os.cpu_count() or 1)
+"""How many files are read at once; a few large ones are taken apart by as many threads in all."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +73,17 @@ def read_files(
 
     SourceError if one is out of reach, not as declared, or keeps changing.
     """
-    read = partial(read_file, spec, data_dir=data_dir)
+    share = max(workers // max(len(names), 1), 1)
+    read = partial(read_file, spec, data_dir=data_dir, workers=share)
+    return _side_by_side(read, names, workers)
+
+
+def _side_by_side(fn: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
+    """The results in the order of the items."""
+    if workers == 1:
+        return map(fn, items)
     window = 2 * workers
-    return values(ordered_map(names, read, workers=workers, window=window, clock=time.monotonic))
+    return values(ordered_map(items, fn, workers=workers, window=window, clock=time.monotonic))
 
 
 def number_on(reads: Iterator[FileRead], first: int = 0) -> Iterator[FileRead]:
@@ -79,13 +93,13 @@ def number_on(reads: Iterator[FileRead], first: int = 0) -> Iterator[FileRead]:
         first += read.parsed.height
 
 
-def read_file(spec: StreamSpec, name: str, *, data_dir: Path) -> FileRead:
-    """Read one file as a whole and stage its rows."""
+def read_file(spec: StreamSpec, name: str, *, data_dir: Path, workers: int = 1) -> FileRead:
+    """Read one file as a whole and stage its rows, NDJSON by some workers at once."""
     storage = storage_of(name, data_dir)
     for _ in range(ATTEMPTS):
         try:
             before = storage.version(name)
-            read = _read_once(spec, storage, name)
+            read = _read_once(spec, storage, name, workers)
             is_whole = storage.version(name) == before
         except OSError as error:
             raise SourceError(f"{name}: cannot be read: {error.strerror or error}") from error
@@ -97,28 +111,43 @@ def read_file(spec: StreamSpec, name: str, *, data_dir: Path) -> FileRead:
     )
 
 
-def _read_once(spec: StreamSpec, storage: Storage, name: str) -> FileRead:
+def _read_once(spec: StreamSpec, storage: Storage, name: str, workers: int) -> FileRead:
     with closing(storage.open(name)) as file:
         reader = HashingReader(file)
-        parsed = _READERS[spec.source.format](spec, reader, name)
+        if spec.source.format == "ndjson":
+            parsed = _read_ndjson(spec, reader, name, workers)
+        elif spec.source.format == "csv":
+            parsed = _read_csv(spec, reader, name)
+        else:
+            parsed = _read_parquet(spec, reader, name)
         return FileRead(name, reader.fingerprint(), parsed)
 
 
-def _read_ndjson(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
-    """Block by block, so that no more than one of them is there as text."""
-    columns = source_columns(spec)
+def _read_ndjson(spec: StreamSpec, reader: HashingReader, name: str, workers: int) -> Parsed:
+    """Block by block, some of them at once; no more than these are there as text."""
+    content = blocks(unpacked(reader, name))
     parts: list[Parsed] = []
-    line, seq = 1, 0
-    for block in blocks(unpacked(reader, name)):
-        if block.fault is None:
-            lines = split_lines(block.data)
-            rows = ndjson_rows(lines, columns, first_line=line, first_seq=seq)
-            line += len(lines)
-        else:
-            rows = _broken_off(block, line, seq, columns)
-        parts.append(_copied(parse(spec, rows, source=name)))
-        seq += rows.height
+    line, seq = 0, 0
+    for parsed, lines in _side_by_side(partial(_read_block, spec, name), content, workers):
+        parts.append(_moved(parsed, line, seq))
+        line, seq = line + lines, seq + parsed.height
     return _joined(spec, parts)
+
+
+def _read_block(spec: StreamSpec, name: str, block: Block) -> tuple[Parsed, int]:
+    """The rows of a block, counted from its beginning, and how many lines it has."""
+    columns = source_columns(spec)
+    if block.fault is not None:
+        return parse(spec, _broken_off(block, 1, 0, columns), source=name), 1
+    lines = split_lines(block.data)
+    parsed = parse(spec, ndjson_rows(lines, columns), source=name)
+    return _copied(parsed), len(lines)
+
+
+def _moved(parsed: Parsed, line: int, seq: int) -> Parsed:
+    """The rows of a block counted from the beginning of its file."""
+    staged, rejected = with_seq(parsed, seq)
+    return Parsed(staged, rejected.with_columns(pl.col(LINE) + line))
 
 
 def _copied(parsed: Parsed) -> Parsed:
@@ -148,9 +177,6 @@ def _read_parquet(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
     rows = parquet_rows(spec, data, source_columns(spec), name=name)
     staged, rejected = parse(spec, rows, source=name)
     return Parsed(staged, rejected.with_columns(raw_texts(rows, rejected[SEQ]).alias(RAW)))
-
-
-_READERS = {"ndjson": _read_ndjson, "csv": _read_csv, "parquet": _read_parquet}
 
 
 def _broken_off(block: Block, line: int, seq: int, columns: Sequence[str]) -> pl.DataFrame:
