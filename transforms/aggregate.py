@@ -7,7 +7,6 @@ due, in ``windows``.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from transforms.errors import CalculationError
 from transforms.grids import grid_of
 from transforms.groups import Groups, in_groups, whole_keys
 from transforms.readings import Readings, statistic
+from transforms.resequence import side_by_side
 from transforms.schemas import (
     ARRIVAL_US,
     COUNT,
@@ -84,8 +84,8 @@ def windows_of(
         hashed = with_lanes(spec, needed(piece)).drop(spec.columns.carry)
         return [_windows_of_keys(spec, window, hashed, choose) for window in spec.windows]
 
-    with ThreadPoolExecutor(min(pl.thread_pool_size(), MOST_THREADS)) as pool:
-        pieces = list(pool.map(of_piece, whole_keys(rows.select(columns))))
+    workers = min(pl.thread_pool_size(), MOST_THREADS)
+    pieces = list(side_by_side(of_piece, whole_keys(rows.select(columns)), workers=workers))
     parts = [pl.DataFrame(schema=aggregate_schema(spec))]
     for place in range(len(spec.windows)):
         parts += [piece[place] for piece in pieces]

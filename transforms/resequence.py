@@ -50,6 +50,7 @@ __all__ = [
     "async_ordered_map",
     "async_pipeline",
     "ordered_map",
+    "side_by_side",
     "thread_pipeline",
     "values",
 ]
@@ -104,3 +105,22 @@ def values(results: OrderedResults[T, R]) -> Iterator[R]:
         for envelope in results:
             if envelope.kind is not Kind.SKIPPED:
                 yield envelope.unwrap()
+
+
+def side_by_side(
+    fn: Callable[[T], R], items: Iterable[T], *, workers: int, window: int | None = None
+) -> Iterator[R]:
+    """Give `fn` of each item in source order, from up to `workers` threads; raise the first error.
+
+    For calls that must all succeed and need no timeout, so that no clock is asked. At most `window`
+    items (twice the workers by default) are between the source and the consumer; one worker is the
+    consumer's own thread.
+    """
+    if workers == 1:
+        return map(fn, items)
+    window = window or 2 * workers
+    return values(ordered_map(items, fn, workers=workers, window=window, clock=_no_clock))
+
+
+def _no_clock() -> float:
+    return 0.0

@@ -15,6 +15,7 @@ from transforms.resequence import (
     Stage,
     StuckWorkersError,
     ordered_map,
+    side_by_side,
     thread_pipeline,
     values,
 )
@@ -384,3 +385,27 @@ def test_values_leaves_out_what_was_skipped_and_raises_the_first_failure() -> No
 def test_a_pipeline_without_a_stage_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one stage"):
         thread_pipeline([1], [], window=1, clock=time.monotonic)
+
+
+def test_results_that_must_all_be_there_come_in_order_from_several_threads() -> None:
+    meeting = threading.Barrier(3, timeout=10)
+
+    def meet(item: int) -> int:
+        meeting.wait()  # breaks unless three calls run at once
+        return item * item
+
+    assert list(side_by_side(meet, range(9), workers=3)) == [item * item for item in range(9)]
+
+
+def test_one_worker_is_the_consumer_itself() -> None:
+    here = threading.current_thread()
+    assert (
+        list(side_by_side(lambda _: threading.current_thread(), range(3), workers=1)) == [here] * 3
+    )
+
+
+def test_the_first_failure_in_source_order_is_raised_and_its_threads_are_gone() -> None:
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        list(side_by_side(lambda item: 1 // (item - 2), range(9), workers=2))
+    assert threading.active_count() == before
