@@ -172,7 +172,8 @@ def _cut_layers(grid: Grid, layers: range, rows: pl.DataFrame) -> Groups:
     index = np.concatenate(held)
     start = np.concatenate([each.start_us[at] for each, at in zip(bounds, held, strict=True)])
     end = np.concatenate([each.end_us[at] for each, at in zip(bounds, held, strict=True)])
-    order = np.lexsort((index, start, np.cumsum(_begins(rows.get_column(KEY)))[index]))
+    # The sort is stable, and a window is of one layer: its rows stay in order.
+    order = np.lexsort((start, np.cumsum(_begins(rows.get_column(KEY)))[index]))
     return grouped(rows[pl.Series(index[order])], start[order], end[order])
 
 

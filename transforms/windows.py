@@ -115,7 +115,8 @@ def row_range(
     """
     longest = max(window.max_length_us for window in spec.windows)
     moved = _limits(before, after, flush=flush).filter(pl.col(CLOSED_US) < pl.col(DUE_US))
-    low = pl.max_horizontal(pl.col(CLOSED_US), pl.lit(NEVER + longest)) - longest
+    # The first end that is due is closed_us + 1; an end at int64's lowest is no end.
+    low = pl.max_horizontal(pl.col(CLOSED_US) + 1, pl.lit(NEVER + longest)) - longest
     return moved.select(KEY, low.alias(FROM_US), pl.col(DUE_US).alias(UNTIL_US))
 
 

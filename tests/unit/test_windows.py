@@ -199,5 +199,11 @@ def test_the_rows_that_due_windows_need(
     assert bounds == expected
 
 
+def test_the_row_that_opens_the_first_due_window_is_needed_and_no_earlier_one() -> None:
+    just_before = state(A=60).with_columns(pl.col("watermark_us") - 1)
+    found = row_range(stream(MINUTE), just_before, state(A=60))
+    assert found.rows() == [("A", 0, 60 * SECOND)]
+
+
 def test_the_windows_of_an_event_partition_hold_rows_beyond_its_end() -> None:
     assert event_range(stream(MINUTE, TEN), 0, 60 * MINUTE_US) == (0, 70 * MINUTE_US)
