@@ -85,6 +85,11 @@ def test_one_reading_has_no_spread_and_no_rate() -> None:
     assert statistic("level", "rate", 1.0) is None
 
 
+def test_a_rate_of_whole_numbers_is_of_their_exact_difference() -> None:
+    assert statistic("pulses", "rate", 2**60 + 1, 2**60 + 2) == 1.0
+    assert statistic("pulses", "rate", -(2**63), 2**63 - 1) == 2.0**64
+
+
 def test_no_rate_where_no_time_passed() -> None:
     spec = stream(MINUTE, aggregates={"level": ["rate"]})
     rows = [Row("A", 5, n, 7, {"level": float(n)}) for n in range(3)]

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from plain_windows import MINUTE_US, Row, frame, instant, stream
 
+from transforms import groups
 from transforms.schemas import window_schema
 from transforms.windows import (
     assign,
@@ -110,6 +111,19 @@ def test_windows_come_in_the_order_of_the_spec_by_key_and_start() -> None:
         ("a", "B", 40),
         ("a", "B", 60),
     ]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 4])
+def test_no_cut_into_pieces_parts_a_window(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = stream(MINUTE, HOP)
+    rows = [
+        row(at, n, key=key)
+        for n, at in enumerate((0, 30, 60, 60, 61, 90, 120, 121))
+        for key in "AB"
+    ]
+    expected = first_publications(spec, frame(spec, rows), None, state(A=999, B=999))
+    monkeypatch.setattr(groups, "PIECE_ROWS", piece)
+    assert first_publications(spec, frame(spec, rows), None, state(A=999, B=999)).equals(expected)
 
 
 def test_a_flush_publishes_what_is_open_and_says_so() -> None:
