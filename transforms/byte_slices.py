@@ -8,15 +8,15 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from transforms.text_lines import Ints
+from transforms.text_lines import PADDING, Ints
 
 Flags = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
-LONGEST_LITERAL = 1 << 12
+_WORD = 8
+LONGEST_LITERAL = len(PADDING) - _WORD
 """A literal looked for may have as many bytes."""
 
-_WORD = 8
 _INLINE = 12
 _PREFIX = 4
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], dtype=np.uint64)
@@ -24,12 +24,11 @@ _HEAD_SHIFT = np.uint64(8 * _PREFIX)
 
 
 class Slices:
-    """A byte string whose slices are asked for."""
+    """A byte string with padding, whose slices are asked for."""
 
-    def __init__(self, data: bytes) -> None:
-        # A word may be read at every byte, also by a literal that runs over the end.
-        padded = data + bytes(LONGEST_LITERAL + _WORD)
+    def __init__(self, padded: bytes) -> None:
         self._buffer = pa.py_buffer(padded)
+        # A word may be read at every byte, also by a literal that runs over the end.
         self._words: Words = np.ndarray((len(padded) - _WORD,), "<u8", padded, strides=(1,))
 
     def equal(self, start: Ints, literal: bytes) -> Flags:
@@ -37,15 +36,12 @@ class Slices:
 
         A position may lie before the first byte, by no more than a literal: it says nothing then.
         """
-        result = np.ones(len(start), dtype=np.bool_)
-        for done in range(0, len(literal), _WORD):
-            piece = literal[done : done + _WORD]
-            wanted = np.uint64(int.from_bytes(piece, "little"))
-            found = self._words[start + done if done else start]
-            if len(piece) < _WORD:
-                found &= _MASKS[len(piece)]
-            result &= found == wanted
-        return result
+        offsets = np.arange(0, len(literal), _WORD)[:, None]
+        masks = _MASKS[np.minimum(len(literal) - offsets, _WORD)]
+        wanted = np.frombuffer(literal.ljust(len(offsets) * _WORD, b"\0"), dtype="<u8")
+        found = self._words[offsets + start] & masks
+        equal: Flags = np.logical_and.reduce(found == wanted[:, None], axis=0)
+        return equal
 
     def texts(self, start: Ints, length: Ints) -> pl.Series:
         """A String column of slices, which share the memory of the bytes; they must be UTF-8.

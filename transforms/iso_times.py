@@ -105,13 +105,14 @@ def _read_matrix(columns: Bytes, zone: str | None) -> tuple[Ints, Flags]:
 
 
 def _fits(columns: Bytes, template: str) -> Flags:
-    fits = np.ones(columns.shape[1], dtype=np.bool_)
-    for column, kind in zip(columns, template, strict=True):
-        if kind == "d":
-            fits &= (column - _ZERO) < 10  # noqa: PLR2004  # wraps around below "0"
-        else:
-            allowed = [column == byte for byte in _CLASSES.get(kind, kind.encode())]
-            fits &= np.logical_or.reduce(allowed) if len(allowed) > 1 else allowed[0]
+    """Few operations on many columns at once, for threads wait for each other between them."""
+    kinds = np.array(list(template))
+    digits = columns[kinds == "d"]
+    fits: Flags = ((digits - _ZERO) < 10).all(axis=0)  # noqa: PLR2004  # wraps around below "0"
+    for kind in dict.fromkeys(template.replace("d", "")):
+        signs = columns[kinds == kind]
+        allowed = [signs == byte for byte in _CLASSES.get(kind, kind.encode())]
+        fits &= np.logical_or.reduce(allowed).all(axis=0)
     return fits
 
 

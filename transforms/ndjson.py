@@ -10,35 +10,35 @@ import numpy as np
 import polars as pl
 
 from transforms.ndjson_lines import BLANK, fields_frame, read_line
-from transforms.ndjson_twins import find_twins, without
-from transforms.raw_rows import FAULT, raw_schema
+from transforms.ndjson_twins import Twins, find_twins, without
+from transforms.raw_rows import raw_schema
 from transforms.schemas import LINE, RAW, SEQ
 from transforms.text_lines import NEWLINE, Ints, Lines
-
-_AT = "at"
 
 
 def ndjson_rows(lines: Lines, columns: Sequence[str]) -> pl.DataFrame:
     """Raw rows of some lines, numbered from 0; the first line is line 1."""
     rows = _with_content(lines)
-    parts = [
-        twins.fields.with_columns(pl.Series(_AT, twins.lines), pl.lit(None, pl.String).alias(FAULT))
-        for twins in find_twins(lines, rows, columns)
-    ]
+    parts = list(find_twins(lines, rows, columns))
     left = rows
     for part in parts:
-        left = without(left, part[_AT].to_numpy())
-    if len(left) or not parts:
-        parts.append(_one_by_one(lines, left, columns))
-    schema = raw_schema(columns)
-    frame = pl.concat([part.select(_AT, *schema.names()[3:]) for part in parts])
-    ordered = frame.sort(_AT) if len(parts) > 1 else frame
-    return ordered.select(
-        pl.int_range(pl.len(), dtype=pl.Int64).alias(SEQ),
-        (pl.col(_AT) + 1).alias(LINE),
+        left = without(left, part.lines)
+    fields = _in_order([*parts, _one_by_one(lines, left, columns)] if len(left) else parts)
+    frame = pl.DataFrame(schema=raw_schema(columns)) if fields is None else fields
+    place = [
+        pl.Series(SEQ, np.arange(len(rows))),
+        pl.Series(LINE, rows + 1),
         (lines.texts if len(rows) == len(lines) else lines.texts.gather(rows)).alias(RAW),
-        *schema.names()[3:],
-    )
+    ]
+    return pl.DataFrame([*place, *frame.select(raw_schema(columns).names()[3:]).get_columns()])
+
+
+def _in_order(parts: Sequence[Twins]) -> pl.DataFrame | None:
+    """The fields of all parts in the order of their lines."""
+    if len(parts) < 2:  # noqa: PLR2004
+        return parts[0].fields if parts else None
+    order = np.argsort(np.concatenate([part.lines for part in parts]))
+    return pl.concat([part.fields for part in parts])[order]
 
 
 def _with_content(lines: Lines) -> Ints:
@@ -51,10 +51,10 @@ def _with_content(lines: Lines) -> Ints:
     return np.flatnonzero(~is_blank)
 
 
-def _one_by_one(lines: Lines, numbers: Ints, columns: Sequence[str]) -> pl.DataFrame:
+def _one_by_one(lines: Lines, numbers: Ints, columns: Sequence[str]) -> Twins:
     texts = zip(numbers.tolist(), lines.texts.gather(numbers).to_list(), strict=True)
     records = (
         lines.faults.get(number) or read_line(text.removesuffix("\n"), columns)
         for number, text in texts
     )
-    return fields_frame(records, columns).with_columns(pl.Series(_AT, numbers))
+    return Twins(numbers, fields_frame(records, columns))

@@ -14,8 +14,8 @@ import polars as pl
 
 from transforms.byte_slices import Flags, Slices
 from transforms.ndjson_layout import Gap, Hole, Layout, layout_of
-from transforms.raw_rows import field
-from transforms.text_lines import NEWLINE, Ints, Lines
+from transforms.raw_rows import FAULT, field
+from transforms.text_lines import NEWLINE, Ints, Lines, positions
 
 FEWEST_LINES = 200
 """Fewer are as quickly read one after another."""
@@ -27,7 +27,7 @@ _NULL = "null"
 
 
 class Twins(NamedTuple):
-    """Lines of one layout: their numbers, ascending, and a frame of their fields (`raw_rows`)."""
+    """Some lines by number, ascending, and a frame of their faults and fields (`raw_rows`)."""
 
     lines: Ints
     fields: pl.DataFrame
@@ -89,7 +89,7 @@ class _Page:
     def __init__(self, lines: Lines) -> None:
         self._starts = lines.starts
         self._slices = Slices(lines.data)
-        self._quotes = np.flatnonzero(lines.content == _QUOTE)
+        self._quotes = positions(lines.content, _QUOTE)
         self._first_quotes = _first_quotes(self._quotes, lines.starts)
 
     def twins(self, numbers: Ints, layout: Layout, columns: Sequence[str]) -> Twins:
@@ -98,7 +98,7 @@ class _Page:
         numbers = _only(numbers, counts == layout.quotes)
         fits, spans = self._spans(numbers, layout)
         numbers = _only(numbers, fits)
-        fields = dict.fromkeys(columns, pl.repeat(None, len(numbers), dtype=pl.String, eager=True))
+        fields = dict.fromkeys(columns, _nulls(len(numbers)))
         valid = np.ones(len(numbers), dtype=np.bool_)
         for piece, (start, end) in zip(layout.pieces, spans, strict=True):
             if isinstance(piece, Hole) and piece.column is None:
@@ -110,7 +110,8 @@ class _Page:
                 texts = texts.replace(_NULL, None) if is_null.any() else texts
             if piece.column is not None:
                 fields[piece.column] = texts
-        frame = pl.DataFrame({field(name): texts for name, texts in fields.items()})
+        named = {FAULT: _nulls(len(numbers))} | {field(n): text for n, text in fields.items()}
+        frame = pl.DataFrame(named)
         return Twins(_only(numbers, valid), frame if valid.all() else frame.filter(valid))
 
     def _spans(self, numbers: Ints, layout: Layout) -> _Spans:
@@ -141,6 +142,10 @@ def _first_quotes(quotes: Ints, starts: Ints) -> Ints:
         if (table[:, 0] >= starts[:-1]).all() and (table[:, -1] < starts[1:]).all():
             return np.arange(len(starts)) * count
     return np.searchsorted(quotes, starts)
+
+
+def _nulls(count: int) -> pl.Series:
+    return pl.Series([None], dtype=pl.String).new_from_index(0, count)
 
 
 def _only(values: Ints, chosen: Flags) -> Ints:

@@ -48,11 +48,13 @@ class Parsed(NamedTuple):
 def parse(spec: StreamSpec, raw: pl.DataFrame, *, source: str) -> Parsed:
     """Judge raw rows of the file named `source`: what can be staged, and what not and why."""
     event_us = _times(raw, spec.columns.event_time)
-    rows = raw.with_columns(
-        _key(spec, raw).alias(KEY),
-        _floored(event_us, spec.resolution_us).alias(EVENT_US),
-        event_us.alias(ORIGINAL_EVENT_US),
-        _times(raw, spec.columns.arrival_time).alias(ARRIVAL_US),
+    rows = raw.hstack(
+        [
+            _key(spec, raw).alias(KEY),
+            _floored(event_us, spec.resolution_us).alias(EVENT_US),
+            event_us.alias(ORIGINAL_EVENT_US),
+            _times(raw, spec.columns.arrival_time).alias(ARRIVAL_US),
+        ]
     )
     readable, rejected = reject(spec, rows, source=source)
     return Parsed(_staged(spec, readable), rejected)
@@ -60,6 +62,8 @@ def parse(spec: StreamSpec, raw: pl.DataFrame, *, source: str) -> Parsed:
 
 def with_seq(parsed: Parsed, first: int) -> Parsed:
     """Number the rows of a file from `first` on, instead of from 0."""
+    if not first:
+        return parsed
     shifted = pl.col(SEQ) + first
     return Parsed(parsed.staged.with_columns(shifted), parsed.rejected.with_columns(shifted))
 
@@ -126,7 +130,10 @@ def _staged(spec: StreamSpec, rows: pl.DataFrame) -> pl.DataFrame:
         if value.is_unreadable is not None
     }
     made[UNREADABLE] = _unreadable(rows, flags)
-    return rows.with_columns(**made).select(staged_schema(spec).names())
+    names = staged_schema(spec).names()
+    return pl.DataFrame(
+        [(made[name] if name in made else rows[name]).alias(name) for name in names]
+    )
 
 
 def _profiles(spec: StreamSpec, links: pl.Series) -> pl.Series:
@@ -143,7 +150,7 @@ def _unreadable(rows: pl.DataFrame, flags: dict[str, pl.Series]) -> pl.Series:
         texts = to_text(rows[field(name)].gather(at))
         for row, text in zip(at.to_list(), texts.to_list(), strict=True):
             found.setdefault(row, {})[name] = text
-    told = pl.repeat(None, rows.height, dtype=pl.String, eager=True)
+    told = pl.Series([None], dtype=pl.String).new_from_index(0, rows.height)
     if not found:
         return told
     return told.scatter(list(found), [_json(texts) for texts in found.values()])

@@ -16,7 +16,11 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 NEWLINE = ord("\n")
+PADDING = bytes(1 << 12)
+"""What may stand behind the content, so that it can be read by words, over its end too."""
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PIECE = 1 << 18
 NOT_TEXT = "not UTF-8 text: byte 0x{:02x} at byte {} of the line"
 
 
@@ -24,7 +28,8 @@ NOT_TEXT = "not UTF-8 text: byte 0x{:02x} at byte {} of the line"
 class Lines:
     """Lines with their line ends: line i is `data[starts[i]:starts[i + 1]]`.
 
-    `texts` is a String column of them; `faults` says, by line, why one is no text.
+    `texts` is a String column of them; `faults` says, by line, why one is no text. Behind the last
+    line is the padding.
     """
 
     data: bytes
@@ -38,17 +43,34 @@ class Lines:
     @property
     def content(self) -> Bytes:
         """The bytes as an array, without a copy."""
-        return np.frombuffer(self.data, dtype=np.uint8)
+        return np.frombuffer(self.data, dtype=np.uint8)[: self.starts[-1]]
 
 
 def split_lines(data: bytes) -> Lines:
     """Split at line feeds; what follows the last one is a line too, if there is anything."""
-    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == NEWLINE) + 1
-    has_rest = len(data) > (ends[-1] if len(ends) else 0)
-    starts = np.concatenate([[0], ends, [len(data)] if has_rest else []]).astype(np.int64)
+    return split_padded(data + PADDING)
+
+
+def split_padded(data: bytes) -> Lines:
+    """Split content that has its padding, and so need not be copied."""
+    size = len(data) - len(PADDING)
+    ends = positions(np.frombuffer(data, dtype=np.uint8)[:size], NEWLINE) + 1
+    has_rest = size > (ends[-1] if len(ends) else 0)
+    starts = np.concatenate([[0], ends, [size] if has_rest else []]).astype(np.int64)
     if data.isascii() or _is_utf8(data):
         return Lines(data, starts, _texts(data, starts), {})
     return _escaped(data, starts)
+
+
+def positions(content: Bytes, byte: int) -> Ints:
+    """Where a byte is; piece by piece, for memory that is used again need not be got again."""
+    places = np.empty(np.count_nonzero(content == byte), dtype=np.int64)
+    done = 0
+    for start in range(0, len(content), _PIECE):
+        found = np.flatnonzero(content[start : start + _PIECE] == byte)
+        np.add(found, start, out=places[done : done + len(found)])
+        done += len(found)
+    return places
 
 
 def _is_utf8(data: bytes) -> bool:

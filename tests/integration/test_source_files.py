@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import threading
+import zlib
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -169,6 +170,16 @@ def test_a_gzip_with_a_wrong_checksum_has_all_rows_and_says_so(landing: Path) ->
     found = read_one(landing, "a.gz", bytes(packed))
     assert found.staged.height == 2
     assert "the gzip data break near byte" in found.rejected["detail"][0]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3])
+def test_a_gzip_that_breaks_at_its_very_beginning_keeps_what_there_is(
+    landing: Path, size: int
+) -> None:
+    packer = zlib.compressobj(wbits=31)
+    packed = packer.compress(b"{xy"[:size]) + packer.flush(zlib.Z_SYNC_FLUSH)
+    found = read_one(landing, "a.gz", packed)
+    assert found.rejected.select("line", "raw").rows() == [(1, "{xy"[:size])]
 
 
 def test_packed_data_that_break_in_the_middle_lose_nothing_before(landing: Path) -> None:

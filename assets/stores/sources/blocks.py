@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 import zstandard
 
 from transforms.errors import SourceError
-from transforms.text_lines import BYTE_ORDER_MARK
+from transforms.text_lines import BYTE_ORDER_MARK, PADDING
 
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 4 << 20
@@ -26,10 +26,18 @@ class BrokenDataError(Exception):
 
 
 class Block(NamedTuple):
-    """Some whole lines; or, with a `fault`, what is left of the one in which the data broke."""
+    """Some whole lines; or, with a `fault`, what is left of the one in which the data broke.
 
-    data: bytes
+    Behind the content there is the padding of `text_lines`.
+    """
+
+    padded: bytes
     fault: str | None = None
+
+    @property
+    def content(self) -> bytes:
+        """The bytes without the padding."""
+        return self.padded[: -len(PADDING)]
 
 
 class HashingReader:
@@ -134,29 +142,46 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
     """
     parts: list[bytes] = []
     fault = None
-    size, is_first = 0, True
+    size = 0
     try:
-        for chunk in chunks:
+        for chunk in _without_mark(chunks):
             parts.append(chunk)
             size += len(chunk)
             if size >= BLOCK_BYTES:
-                whole, rest = _cut(b"".join(parts))
+                whole, parts = _cut(parts)
+                size = sum(map(len, parts))
                 if whole:
-                    yield Block(whole.removeprefix(BYTE_ORDER_MARK) if is_first else whole)
-                    is_first = False
-                parts, size = [rest], len(rest)
+                    yield Block(b"".join((*whole, PADDING)))
     except BrokenDataError as error:
         fault = str(error)
-    left = b"".join(parts)
-    left = left.removeprefix(BYTE_ORDER_MARK) if is_first else left
-    whole, rest = _cut(left) if fault else (left, b"")
-    if whole:
-        yield Block(whole)
+    whole, rest = _cut(parts) if fault else (parts, [])
+    if any(whole):
+        yield Block(b"".join((*whole, PADDING)))
     if fault:
-        yield Block(rest, fault)
+        yield Block(b"".join((*rest, PADDING)), fault)
 
 
-def _cut(data: bytes) -> tuple[bytes, bytes]:
-    """Whole lines, and the beginning of one."""
-    end = data.rfind(b"\n") + 1
-    return data[:end], data[end:]
+def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    head: bytes | None = b""
+    try:
+        for chunk in chunks:
+            if head is None:
+                yield chunk
+                continue
+            head += chunk
+            if len(head) >= len(BYTE_ORDER_MARK):
+                yield head.removeprefix(BYTE_ORDER_MARK)
+                head = None
+    except BrokenDataError:
+        yield head or b""
+        raise
+    yield head or b""
+
+
+def _cut(parts: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Whole lines, and the beginning of one, both in parts that are not joined yet."""
+    for at in reversed(range(len(parts))):
+        end = parts[at].rfind(b"\n") + 1
+        if end:
+            return [*parts[:at], parts[at][:end]], [parts[at][end:], *parts[at + 1 :]]
+    return [], parts

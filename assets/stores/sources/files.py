@@ -27,7 +27,7 @@ from transforms.resequence import ordered_map, values
 from transforms.schemas import LINE, RAW, SEQ, rejected_schema, staged_schema
 from transforms.spec import StreamSpec
 from transforms.staging import Parsed, parse, with_seq
-from transforms.text_lines import split_lines
+from transforms.text_lines import split_lines, split_padded
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -129,7 +129,8 @@ def _read_ndjson(spec: StreamSpec, reader: HashingReader, name: str, workers: in
     parts: list[Parsed] = []
     line, seq = 0, 0
     for parsed, lines in _side_by_side(partial(_read_block, spec, name), content, workers):
-        parts.append(_moved(parsed, line, seq))
+        staged, rejected = with_seq(parsed, seq)
+        parts.append(Parsed(staged, rejected.with_columns(pl.col(LINE) + line)))
         line, seq = line + lines, seq + parsed.height
     return _joined(spec, parts)
 
@@ -139,28 +140,21 @@ def _read_block(spec: StreamSpec, name: str, block: Block) -> tuple[Parsed, int]
     columns = source_columns(spec)
     if block.fault is not None:
         return parse(spec, _broken_off(block, 1, 0, columns), source=name), 1
-    lines = split_lines(block.data)
-    parsed = parse(spec, ndjson_rows(lines, columns), source=name)
-    return _copied(parsed), len(lines)
+    lines = split_padded(block.padded)
+    staged, rejected = parse(spec, ndjson_rows(lines, columns), source=name)
+    return Parsed(_with_own_texts(staged), _with_own_texts(rejected)), len(lines)
 
 
-def _moved(parsed: Parsed, line: int, seq: int) -> Parsed:
-    """The rows of a block counted from the beginning of its file."""
-    staged, rejected = with_seq(parsed, seq)
-    return Parsed(staged, rejected.with_columns(pl.col(LINE) + line))
-
-
-def _copied(parsed: Parsed) -> Parsed:
-    """The same rows with texts of their own, so that they do not keep the text of a whole block."""
-    texts = pl.col(pl.String) + ""
-    return Parsed(parsed.staged.with_columns(texts), parsed.rejected.with_columns(texts))
+def _with_own_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same frame with copies of its texts, which do not keep the text of a whole block."""
+    return frame.with_columns(pl.col(pl.String) + "") if frame.height else frame
 
 
 def _read_csv(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
     """As a whole, for a quoted field may hold any number of line ends."""
     columns = source_columns(spec)
     read = list(blocks(unpacked(reader, name)))
-    lines = split_lines(b"".join(block.data for block in read if block.fault is None))
+    lines = split_lines(b"".join(block.content for block in read if block.fault is None))
     separator, nulls = spec.source.separator, spec.source.nulls
     rows = csv_rows(lines, columns, separator=separator, nulls=nulls, name=name)
     for block in read:
@@ -181,7 +175,7 @@ def _read_parquet(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
 
 def _broken_off(block: Block, line: int, seq: int, columns: Sequence[str]) -> pl.DataFrame:
     """The one raw row that stands for all that broken data do not give."""
-    raw = block.data.decode(errors="backslashreplace")
+    raw = block.content.decode(errors="backslashreplace")
     row = {SEQ: [seq], LINE: [line], RAW: [raw], FAULT: [block.fault]}
     schema = raw_schema(columns)
     nothing = {name: [None] for name in schema.names() if name not in row}
