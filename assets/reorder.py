@@ -6,7 +6,7 @@ of it is kept and its books verified. How rows are judged is in ``transforms.reo
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import dagster as dg
@@ -57,6 +57,7 @@ DESCRIPTIONS: Final = {
 }
 # What one partition hands to the next.
 STATE: Final = (WATERMARKS, HELD_EVENTS)
+CARRIED_ROWS: Final = 200_000
 # What a partition leaves in which state.
 TABLE_OF: Final = {
     ORDERED: ORDERED_EVENTS,
@@ -108,15 +109,14 @@ def reorder(
         before = axis.previous(partitions[0])
         if before is not None:
             refuse_gaps(unit, spec, axis, before)
+        unit.marks(STAGED_SOURCES, partitions)
+        step = _Step(spec, unit, axis, Carried())
         for partition in partitions:
             before = axis.previous(partition)
             staged = require_mark(unit, spec, STAGED_SOURCES, partition)
             state = require_mark(unit, spec, WATERMARKS, before) if before else None
             mark = Mark.of(spec, chained(state, staged))
-            shards = [
-                _reorder_shard(spec, unit, axis, Slot(partition, shard), mark)
-                for shard in range(spec.shards)
-            ]
+            shards = [step.shard(Slot(partition, shard), mark) for shard in range(spec.shards)]
             yield _added(partition, shards)
             unit.finish()
 
@@ -132,24 +132,49 @@ def refuse_gaps(unit: UnitOfWork, spec: StreamSpec, axis: Axis, last: str) -> No
         )
 
 
-def _reorder_shard(
-    spec: StreamSpec, unit: UnitOfWork, axis: Axis, slot: Slot, mark: Mark
-) -> Reordered:
-    staged = unit.read(STAGED_EVENTS, partitions=[slot.partition], shard=slot.shard)
-    state = state_before(spec, unit, axis, slot)
-    earlier = _earlier(spec, unit, axis, slot, staged)
-    frontier_us = axis.bounds(slot.partition).end_us
-    outcome = advance(spec, staged, state, earlier, frontier_us)
-    for table, rows in _tables(outcome).items():
-        unit.replace(table, slot, rows)
-    unit.replace(WATERMARKS, slot, outcome.state.watermarks, str(mark))
-    return Reordered(
-        slot.partition,
-        _verified_books(spec, unit, slot, state.held),
-        int(outcome.ordered[IS_LATE].sum()),
-        outcome.state.watermarks.height,
-        dict(outcome.dead_letters.group_by(REASON).len().sort(REASON).iter_rows()),
-    )
+@dataclass
+class Carried:
+    """The states that the partition before left, as far as they are small enough to be kept."""
+
+    states: dict[int, State] = field(default_factory=dict)
+
+    def take(self, shard: int) -> State | None:
+        """Hand over the state of a shard."""
+        return self.states.pop(shard, None)
+
+    def keep(self, shard: int, state: State) -> None:
+        """Keep the state of a shard for the next partition; what is large is read again."""
+        if state.watermarks.height + state.held.height <= CARRIED_ROWS:
+            self.states[shard] = state
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What the shards of all partitions of a run share."""
+
+    spec: StreamSpec
+    unit: UnitOfWork
+    axis: Axis
+    carried: Carried
+
+    def shard(self, slot: Slot, mark: Mark) -> Reordered:
+        """Judge the rows of a shard, keep what comes of them, verify the books."""
+        spec, unit, axis = self.spec, self.unit, self.axis
+        staged = unit.read(STAGED_EVENTS, partitions=[slot.partition], shard=slot.shard)
+        state = self.carried.take(slot.shard) or state_before(spec, unit, axis, slot)
+        earlier = _earlier(spec, unit, axis, slot, staged)
+        outcome = advance(spec, staged, state, earlier, axis.bounds(slot.partition).end_us)
+        for table, rows in _tables(outcome).items():
+            unit.replace(table, slot, rows)
+        unit.replace(WATERMARKS, slot, outcome.state.watermarks, str(mark))
+        self.carried.keep(slot.shard, outcome.state)
+        return Reordered(
+            slot.partition,
+            _verified_books(spec, unit, slot, state.held),
+            int(outcome.ordered[IS_LATE].sum()),
+            outcome.state.watermarks.height,
+            dict(outcome.dead_letters.group_by(REASON).len().sort(REASON).iter_rows()),
+        )
 
 
 def state_before(spec: StreamSpec, unit: UnitOfWork, axis: Axis, slot: Slot) -> State:

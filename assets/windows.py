@@ -56,6 +56,7 @@ def close_windows(
     """Compute what partitions closed; yields each of them when it is written."""
     with unit_of(lake, spec, WINDOW_AGGREGATES) as unit:
         refuse_gaps(unit, spec, axis, partitions[-1])
+        unit.marks(WATERMARKS, partitions)
         for partition in partitions:
             mark = require_mark(unit, spec, WATERMARKS, partition)
             shards = [Slot(partition, shard) for shard in range(spec.shards)]

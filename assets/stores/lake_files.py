@@ -125,7 +125,11 @@ class TableLocation:
         if not uris:
             return pl.LazyFrame(schema=schema)
         return pl.scan_parquet(
-            uris, glob=False, hive_partitioning=False, storage_options=self.options
+            uris,
+            schema=dict(schema),
+            glob=False,
+            hive_partitioning=False,
+            storage_options=self.options,
         )
 
     def added(self, file: DataFile) -> AddAction:

@@ -9,7 +9,7 @@ Files are written at once and cost no memory until ``flush``, which commits a wh
 then only this unit sees them. Rows equal to those stored are not written again.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -17,7 +17,8 @@ import polars as pl
 
 from assets.stores.lake import Change, Lake, Slot, select
 from assets.stores.lake_files import DataFile, Span
-from transforms.schemas import MARK
+from assets.stores.table_view import TableView
+from transforms.schemas import MARK, Frame
 
 # A chunk is committed when it holds so many rows or slots.
 CHUNK_ROWS: Final = 2_000_000
@@ -40,24 +41,25 @@ class UnitOfWork:
     schemas: Schemas
     shards: int = 1
     chunk_rows: int = CHUNK_ROWS
-    _committed: dict[str, tuple[DataFile, ...]] = field(default_factory=dict, repr=False)
-    _pending: dict[str, dict[Slot, DataFile]] = field(default_factory=dict, repr=False)
-    _replaced: dict[str, set[str]] = field(default_factory=dict, repr=False)
+    _views: dict[str, TableView] = field(default_factory=dict, repr=False)
 
     def partitions(self, table: str) -> set[str]:
-        """Return the partitions of a table, those of this unit among them."""
-        return {file.partition for file in self._files(table)}
+        """Return the partitions of a table that have a file, those of this unit among them.
+
+        Only in the marked tables does every complete partition have one.
+        """
+        return {file.partition for file in self._view(table).files()}
 
     def rows(self, table: str) -> dict[str, int]:
         """Return how many rows each partition of a table has, marks among them."""
         counts: dict[str, int] = {}
-        for file in self._files(table):
+        for file in self._view(table).files():
             counts[file.partition] = counts.get(file.partition, 0) + file.rows
         return counts
 
     def reach(self, table: str, span: Span) -> int:
         """Return how many rows the files have that a span makes one read."""
-        return sum(file.rows for file in self._files(table) if file.may_hold([span]))
+        return sum(file.rows for file in self._view(table).files() if file.may_hold([span]))
 
     def read(
         self,
@@ -65,66 +67,76 @@ class UnitOfWork:
         *,
         partitions: Collection[str] | None = None,
         shard: int | None = None,
-        spans: Iterable[Span] = (),
+        spans: Sequence[Span] = (),
         where: pl.Expr | None = None,
     ) -> pl.DataFrame:
         """Return rows of a table, without marks, as this unit would commit it.
 
         They come by partition (in the order of their names), shard and the order written.
         """
-        rows = self._scan(table, select(self._files(table), partitions, shard), spans)
-        rows = rows if where is None else rows.filter(where)
-        if MARK not in rows.collect_schema():
-            return rows.collect()
-        return rows.filter(pl.col(MARK).is_null()).drop(MARK).collect()
+        view = self._view(table)
+        files = [file for file in view.files(partitions, shard) if file.may_hold(spans)]
+        if not files:
+            return _without_marks(view.schema.to_frame())
+        rows = _without_marks(self._scan(table, files, spans))
+        return (rows if where is None else rows.filter(where)).collect()
 
-    def marks(
-        self, table: str, partitions: Collection[str] | None = None, shard: int = 0
-    ) -> dict[str, str]:
-        """Return the marks of a marked table by partition, as one shard holds them."""
-        files = select(self._files(table), partitions, shard)
-        rows = self._scan(table, files, ()).filter(pl.col(MARK).is_not_null())
-        texts = rows.select(MARK).collect()[MARK]
-        return dict(zip((file.partition for file in files), texts, strict=True))
+    def marks(self, table: str, partitions: Collection[str] | None = None) -> dict[str, str]:
+        """Return the marks of a marked table by partition; all shards have the same.
+
+        Those not known yet are read at once, so ask for many together.
+        """
+        view = self._view(table)
+        files = [file for file in view.files(partitions, 0) if file.partition not in view.marks]
+        if files:
+            texts = self._scan(table, files).select(MARK).filter(pl.col(MARK).is_not_null())
+            names = (file.partition for file in files)
+            view.marks |= dict(zip(names, texts.collect()[MARK], strict=True))
+        wanted = view.present if partitions is None else partitions
+        return {name: view.marks[name] for name in wanted if name in view.marks}
 
     def replace(self, table: str, slot: Slot, frame: pl.DataFrame, mark: str | None = None) -> bool:
         """Say what a slot holds from now on; returns whether that is news.
 
-        ``mark`` is given for the marked table alone.
+        ``mark`` is given for the marked table alone. A slot without rows has no file: that its
+        partition is complete is said by the mark, which is a row.
         """
+        view = self._view(table)
         rows = frame if mark is None else _with_mark(frame, mark)
-        self._replaced.setdefault(table, set()).add(slot.partition)
+        rows = rows.match_to_schema(view.schema)
+        view.touch(slot.partition)
+        if mark is not None:
+            view.marks[slot.partition] = mark
         if self._is_stored(table, slot, rows):
             return False
-        written = self.lake.write(self.stream, table, slot, rows)
-        self._pending.setdefault(table, {})[slot] = written
+        file = self.lake.write(self.stream, table, slot, rows) if rows.height else None
+        view.put(slot, file)
         return True
 
     def finish(self) -> None:
         """Say that a partition is complete, mark and all; a chunk that is full is committed."""
-        files = [file for slots in self._pending.values() for file in slots.values()]
-        if len(files) >= CHUNK_SLOTS or sum(file.rows for file in files) >= self.chunk_rows:
+        views = self._views.values()
+        slots, rows = sum(view.slots for view in views), sum(view.news for view in views)
+        if slots >= CHUNK_SLOTS or rows >= self.chunk_rows:
             self.flush()
 
     def flush(self) -> None:
         """Commit: marks withdrawn, tables replaced, marks set. Nothing is committed for no news."""
-        changes = {table: self._change(table) for table in self._replaced}
+        changes = {table: view.change(self.shards) for table, view in self._views.items()}
         marks = changes.pop(self.marked, Change())
         touched = {
             file.partition
             for change in changes.values()
             for file in (*change.added, *change.removed)
         }
-        withdrawn = select(self._stored(self.marked), touched, None)
-        kept = [file for file in withdrawn if file not in marks.removed]
-        self._commit(self.marked, Change((), withdrawn))
+        stored = select(self.lake.files(self.stream, self.marked), touched, None)
+        kept = [file for file in stored if file not in marks.removed]
+        gone = [file for file in marks.removed if file not in stored]
+        self._commit(self.marked, Change((), stored))
         for table, change in changes.items():
             self._commit(table, change)
-        gone = [file for file in marks.removed if file not in withdrawn]
         self._commit(self.marked, Change([*marks.added, *kept], gone))
-        self._committed.clear()
-        self._pending.clear()
-        self._replaced.clear()
+        self._views.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -135,46 +147,35 @@ class UnitOfWork:
             self.flush()
 
     def _commit(self, table: str, change: Change) -> None:
-        self.lake.commit(self.stream, table, change, self._schema(table))
-
-    def _change(self, table: str) -> Change:
-        """What has to be committed: the new files, and those they stand for.
-
-        Files of shards that a stream no longer has go with their partition.
-        """
-        pending = self._pending.get(table, {})
-        gone = [
-            file
-            for file in select(self._stored(table), self._replaced[table], None)
-            if Slot(file.partition, file.shard) in pending or file.shard >= self.shards
-        ]
-        return Change(list(pending.values()), gone)
+        self.lake.commit(self.stream, table, change, self.schemas(table))
 
     def _is_stored(self, table: str, slot: Slot, rows: pl.DataFrame) -> bool:
-        present = [file for file in self._files(table) if (file.partition, file.shard) == slot]
-        return (
-            len(present) == 1
-            and present[0].rows == rows.height
-            and self._scan(table, present, ()).collect().equals(rows)
-        )
+        present = self._view(table).of_slot(slot)
+        if sum(file.rows for file in present) != rows.height:
+            return False
+        if not present:
+            return True
+        return len(present) == 1 and self._scan(table, present).collect().equals(rows)
 
-    def _stored(self, table: str) -> tuple[DataFile, ...]:
-        """The files of the last commit; one writer per stream, so no one else adds any."""
-        if table not in self._committed:
-            self.lake.refuse_other_columns(self.stream, table, self._schema(table))
-            self._committed[table] = self.lake.files(self.stream, table)
-        return self._committed[table]
+    def _view(self, table: str) -> TableView:
+        """The table as last committed and changed here; one writer per stream, so no one else."""
+        if table not in self._views:
+            schema = self.schemas(table)
+            self.lake.refuse_other_columns(self.stream, table, schema)
+            self._views[table] = TableView.of(schema, self.lake.files(self.stream, table))
+        return self._views[table]
 
-    def _files(self, table: str) -> list[DataFile]:
-        pending = self._pending.get(table, {})
-        kept = [f for f in self._stored(table) if Slot(f.partition, f.shard) not in pending]
-        return sorted([*kept, *pending.values()], key=lambda file: (file.partition, file.shard))
+    def _scan(
+        self, table: str, files: Iterable[DataFile], spans: Sequence[Span] = ()
+    ) -> pl.LazyFrame:
+        return self.lake.read(self.stream, table, files, self._view(table).schema, spans)
 
-    def _scan(self, table: str, files: Iterable[DataFile], spans: Iterable[Span]) -> pl.LazyFrame:
-        return self.lake.read(self.stream, table, files, self._schema(table), spans)
 
-    def _schema(self, table: str) -> pl.Schema:
-        return self.schemas(table)
+def _without_marks(rows: Frame) -> Frame:
+    """Leave out the rows and the column of marks, where there are any."""
+    if MARK not in rows.collect_schema().names():
+        return rows
+    return rows.filter(pl.col(MARK).is_null()).drop(MARK)
 
 
 def _with_mark(frame: pl.DataFrame, mark: str) -> pl.DataFrame:
