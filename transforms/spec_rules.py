@@ -16,6 +16,7 @@ from transforms.spec_source import ISO8601, NUMBER_UNITS
 from transforms.spec_windows import grid_mistakes
 from transforms.spec_words import ALLOWED, Mistake, Words, nearest
 from transforms.spec_written import Named, mapping, repeated, text, texts
+from transforms.time_formats import compile_format
 
 _PERCENTILE: Final = re.compile(r"p([0-9]{1,3}(?:\.[0-9]{1,9})?)")
 _STATISTIC_WORDS: Final = (
@@ -29,8 +30,9 @@ _OWN_FIELDS_OF_PROFILES: Final = ("by", "key_map")
 def rule_mistakes(spec: Any) -> Iterator[Mistake]:
     """Yield every mistake that lies between fields of a spec as written."""
     yield from _csv_mistakes(spec)
-    yield from _zone_mistakes(spec, "event_time")
-    yield from _zone_mistakes(spec, "arrival_time")
+    for field in ("event_time", "arrival_time"):
+        yield from _zone_mistakes(spec, field)
+        yield from _format_mistakes(spec, field)
     yield from _identity_mistakes(spec)
     yield from start_mistakes(spec)
     yield from _link_mistakes(spec)
@@ -59,6 +61,17 @@ def _zone_mistakes(spec: Any, field: str) -> Iterator[Mistake]:
     if not _OFFSET_IN_FORMAT.search(unit):
         hint = f"{unit} reads no offset (%z), so the zone must be declared"
         yield Mistake(path, None, ALLOWED["zone"], hint)
+
+
+def _format_mistakes(spec: Any, field: str) -> Iterator[Mistake]:
+    """A format says which day it is, in directives that can be read."""
+    unit = text(spec, "columns", field, "unit")
+    if unit is None or "%" not in unit:
+        return
+    try:
+        compile_format(unit)
+    except ValueError as error:
+        yield Mistake(("columns", field, "unit"), unit, ALLOWED["unit"], str(error))
 
 
 def _identity_mistakes(spec: Any) -> Iterator[Mistake]:

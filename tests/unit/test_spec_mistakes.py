@@ -210,7 +210,7 @@ def test_a_zone_is_for_times_written_as_text(unit: str) -> None:
     assert problem.allowed == "a zone only for times written as text"
 
 
-@pytest.mark.parametrize("unit", ["%d.%m.%Y %H:%M", "%Y%m%d", "%Y %Z"])
+@pytest.mark.parametrize("unit", ["%d.%m.%Y %H:%M", "%Y%m%d", "%Y-%j %Z"])
 def test_a_format_that_reads_no_offset_needs_a_zone(unit: str) -> None:
     time = {"column": "t", "unit": unit}
     problem = only(with_sections(columns={"event_time": time}))
@@ -223,6 +223,14 @@ def test_a_format_that_reads_no_offset_needs_a_zone(unit: str) -> None:
 def test_a_format_that_reads_an_offset_needs_no_zone(unit: str) -> None:
     text = with_sections(columns={"event_time": {"column": "t", "unit": unit}})
     assert load_spec(text, file="x").columns.event_time.zone is None
+
+
+@pytest.mark.parametrize("unit", ["%H:%M", "%Y-%m", "%Y-%m-%d %Q", "%F %I", "%Y-%m-%d %Y", "%"])
+def test_a_format_says_which_day_it_is_in_known_directives(unit: str) -> None:
+    time = {"column": "t", "unit": unit, "zone": "UTC"}
+    problem = only(with_sections(columns={"event_time": time}))
+    assert (problem.path, problem.found) == ("columns.event_time.unit", f"'{unit}'")
+    assert "the format" in problem.hint
 
 
 @pytest.mark.parametrize("unit", ["seconds", "iso", "", "min"])
