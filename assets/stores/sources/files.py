@@ -6,13 +6,11 @@ meaning is `transforms.staging`.
 """
 
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
 
@@ -23,14 +21,11 @@ from transforms.csv_rows import csv_rows
 from transforms.errors import SourceError
 from transforms.ndjson import ndjson_rows
 from transforms.raw_rows import FAULT, raw_schema, source_columns
-from transforms.resequence import ordered_map, values
+from transforms.resequence import side_by_side
 from transforms.schemas import LINE, RAW, SEQ, rejected_schema, staged_schema
 from transforms.spec import StreamSpec
 from transforms.staging import Parsed, parse, with_seq
 from transforms.text_lines import split_lines, split_padded
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 ATTEMPTS = 3
 """How often a file that keeps changing is read."""
@@ -75,15 +70,7 @@ def read_files(
     """
     share = max(workers // max(len(names), 1), 1)
     read = partial(read_file, spec, data_dir=data_dir, workers=share)
-    return _side_by_side(read, names, workers)
-
-
-def _side_by_side(fn: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
-    """The results in the order of the items."""
-    if workers == 1:
-        return map(fn, items)
-    window = 2 * workers
-    return values(ordered_map(items, fn, workers=workers, window=window, clock=time.monotonic))
+    return side_by_side(read, names, workers=workers)
 
 
 def number_on(reads: Iterator[FileRead], first: int = 0) -> Iterator[FileRead]:
@@ -128,7 +115,8 @@ def _read_ndjson(spec: StreamSpec, reader: HashingReader, name: str, workers: in
     content = blocks(unpacked(reader, name))
     parts: list[Parsed] = []
     line, seq = 0, 0
-    for parsed, lines in _side_by_side(partial(_read_block, spec, name), content, workers):
+    read = partial(_read_block, spec, name)
+    for parsed, lines in side_by_side(read, content, workers=workers):
         staged, rejected = with_seq(parsed, seq)
         parts.append(Parsed(staged, rejected.with_columns(pl.col(LINE) + line)))
         line, seq = line + lines, seq + parsed.height
