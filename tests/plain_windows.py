@@ -33,8 +33,9 @@ def stream(
     aggregates: Mapping[str, Sequence[str]] | None = None,
     key: str | list[str] = "station",
     carry: Sequence[str] = (),
+    values: Mapping[str, str] = VALUES,
 ) -> StreamSpec:
-    """Return a stream with one value of each type and these windows."""
+    """Return a stream with these windows and, unless told, one value of each type."""
     declared = {
         "name": "plain",
         "source": {"kind": "files", "path": "*.ndjson", "format": "ndjson"},
@@ -42,7 +43,7 @@ def stream(
             "key": key,
             "event_time": {"column": "at", "unit": "us"},
             "arrival_time": {"column": "came", "unit": "us"},
-            "values": VALUES,
+            "values": dict(values),
             "carry": list(carry),
         },
         "arrival": {"grain": "day", "start": "1970-01-01", "zone": "UTC"},

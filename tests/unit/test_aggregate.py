@@ -136,6 +136,15 @@ def test_a_sum_of_decimals_is_exact() -> None:
     assert statistic("cost", "sum", big(-largest), big(largest)) == 0
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "std"])
+def test_a_decimal_sum_beyond_38_digits_stops_the_run(name: str) -> None:
+    spec = stream(MINUTE, values={"huge": "decimal(38,0)"}, aggregates={"huge": [name]})
+    rows = [Row("A", n, n, 7, {"huge": Decimal(10**38 - 1)}) for n in range(2)]
+    assert first_publications(spec, frame(spec, rows[:1]), None, LATER).height == 1
+    with pytest.raises(CalculationError, match="sum of huge leaves 38 digits in window minute"):
+        first_publications(spec, frame(spec, rows), None, LATER)
+
+
 def test_a_sum_is_refused_in_its_own_window_only() -> None:
     spec = stream(MINUTE, aggregates={"pulses": ["sum"]})
     rows = [
