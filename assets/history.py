@@ -1,8 +1,9 @@
-"""The history of published windows in the lake, and the target that repeats it.
+"""The history of published windows in the lake, and the targets that repeat it.
 
-Here belongs how revisions are kept (append only, by event partition and shard) and how they reach
-the target: the lake first, then the target, which takes again whatever it has not got. Which
-revisions are needed is the business of ``transforms.publication`` and ``transforms.reconcile``.
+Here belongs how revisions are kept: append only, by event partition and shard. The lake has them
+first, then the target (``stores.targets.writers``), which takes again whatever it has not got.
+Which revisions are needed is the business of ``transforms.publication`` and
+``transforms.reconcile``.
 """
 
 import time
@@ -88,10 +89,3 @@ class History:
             schema_overrides={EVENT_PARTITION: pl.String()},
         )
         return windows.join(names, on=WINDOW_START_US, how="left", maintain_order="left")
-
-
-def publish(target: Target, spec: StreamSpec, revisions: pl.DataFrame) -> None:
-    """Give revisions to the target; those that it has already change nothing."""
-    with target:
-        target.prepare(spec.name, window_history_schema(spec))
-        target.publish(spec.name, revisions)

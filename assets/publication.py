@@ -5,7 +5,7 @@ given it. Which publications are new is decided in ``transforms.publication``; r
 after are made in ``reconcile``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,16 +13,19 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
-from assets.history import History, Targets, publish
+from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.marks import require_mark
-from assets.stores.tables import WINDOWS, unit_of
+from assets.stores.tables import BATCH, LANE, REVISIONS, STAMPS, WINDOWS, frame_schema, unit_of
+from assets.stores.targets.writers import publish
 from assets.stores.unit_of_work import CHUNK_ROWS, UnitOfWork
 from transforms.errors import LakeError
 from transforms.publication import compare_first
 from transforms.schemas import (
+    PARTITION,
+    PUBLICATION_STAMPS,
     PUBLISHED_WINDOWS,
     WATERMARKS,
     WINDOW,
@@ -55,15 +58,17 @@ def publish_windows(
     target = targets.of(spec)
     with unit_of(lake, spec, PUBLISHED_WINDOWS) as unit:
         for chunk in _chunks(unit, partitions):
+            for table in (WATERMARKS, WINDOW_AGGREGATES):
+                unit.marks(table, chunk)
             windows = {key: _windows(unit, spec, key) for key in chunk}
             everything = pl.concat(windows.values())
             stored = history.read(history.by_partition(everything).keys())
             first = compare_first(everything, stored)
             said = history.append(first.new, run_id)
             known = stored.join(everything, on=WINDOW_IDENTITY, how="semi")
-            publish(target, spec, pl.concat([known, said]))
+            stamps = _by_partition(publish(target, spec, pl.concat([known, said])), windows)
             for key, rows in windows.items():
-                counts = _marked(unit, spec, key, rows)
+                counts = _marked(unit, spec, key, rows, stamps.get(key))
                 yield Publication(
                     key, counts, rows.join(said, on=WINDOW_IDENTITY, how="semi").height
                 )
@@ -82,12 +87,38 @@ def _windows(unit: UnitOfWork, spec: StreamSpec, partition: str) -> pl.DataFrame
 
 
 def _marked(
-    unit: UnitOfWork, spec: StreamSpec, partition: str, windows: pl.DataFrame
+    unit: UnitOfWork,
+    spec: StreamSpec,
+    partition: str,
+    windows: pl.DataFrame,
+    stamps: pl.DataFrame | None,
 ) -> pl.DataFrame:
-    mark = require_mark(unit, spec, WINDOW_AGGREGATES, partition)
+    mark = str(require_mark(unit, spec, WINDOW_AGGREGATES, partition))
     counts = windows.group_by(WINDOW).agg(pl.len().cast(pl.Int64).alias(WINDOWS)).sort(WINDOW)
-    unit.replace(PUBLISHED_WINDOWS, Slot(partition), counts, str(mark))
+    if unit.marks(PUBLISHED_WINDOWS, [partition]).get(partition) != mark:
+        # Stamps tell of the run that published these windows; a run that repeats it keeps them.
+        none = frame_schema(spec, PUBLICATION_STAMPS).to_frame()
+        unit.replace(PUBLICATION_STAMPS, Slot(partition), none if stamps is None else stamps)
+    unit.replace(PUBLISHED_WINDOWS, Slot(partition), counts, mark)
     return counts
+
+
+def _by_partition(
+    stamped: pl.DataFrame, windows: Mapping[str, pl.DataFrame]
+) -> dict[str, pl.DataFrame]:
+    """Return the batches that hold windows of a partition, and how many revisions of them."""
+    named = [
+        rows.select(*WINDOW_IDENTITY, pl.lit(key).alias(PARTITION)) for key, rows in windows.items()
+    ]
+    batches = (
+        stamped.join(pl.concat(named), on=WINDOW_IDENTITY)
+        .group_by(PARTITION, BATCH, LANE, *STAMPS)
+        .agg(pl.len().cast(pl.Int64).alias(REVISIONS))
+        .select(PARTITION, BATCH, LANE, REVISIONS, *STAMPS)
+        .sort(PARTITION, BATCH)
+    )
+    parts = batches.partition_by(PARTITION, as_dict=True, include_key=False)
+    return {str(name): rows for (name,), rows in parts.items()}
 
 
 def _chunks(unit: UnitOfWork, partitions: Sequence[str]) -> Iterator[list[str]]:

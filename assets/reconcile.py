@@ -13,7 +13,7 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
-from assets.history import History, Targets, publish
+from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.reorder import refuse_gaps
@@ -21,6 +21,7 @@ from assets.stores.lake import Lake, Slot
 from assets.stores.lake_files import Span
 from assets.stores.marks import Mark, digest_of
 from assets.stores.tables import WINDOWS, by_shard, unit_of
+from assets.stores.targets.writers import publish
 from assets.stores.unit_of_work import CHUNK_ROWS, UnitOfWork
 from assets.touched import touched
 from transforms.errors import LakeError

@@ -1,13 +1,17 @@
-"""Which revisions are published: what is new against the stored history, what is current.
+"""Which revisions are published: what is new, what is current, in which batches they are written.
 
 Here belongs the bookkeeping of revisions as rows. Why a window needs another revision is found by
 ``reconcile``; its numbers come from ``aggregate``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
 
 import polars as pl
 
+from transforms.digest import LANE_0, row_lanes
 from transforms.schemas import (
     EVENT_COUNT,
     INPUT_DIGEST,
@@ -18,6 +22,7 @@ from transforms.schemas import (
 )
 
 FIRST_REVISION = 0
+_LANE = "_lane"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,33 @@ def compare_first(computed: pl.DataFrame, history: pl.DataFrame) -> FirstPublica
         unchanged=both.filter(equal).height,
         differing=both.filter(~equal).select(computed.columns),
     )
+
+
+class Batch(NamedTuple):
+    """Revisions that are written at once. Those of one lane are written one after another."""
+
+    lane: int
+    revisions: pl.DataFrame
+
+
+def batches(revisions: pl.DataFrame, *, lanes: int, rows: int) -> Iterator[Batch]:
+    """Cut revisions into batches of at most ``rows``, which different lanes offer in turn.
+
+    A window is always in the same lane, and its revisions stand there in their order: while a lane
+    is written in the order given, no revision of a window lands after a newer one, however many
+    lanes are written side by side. A few rows are one lane.
+    """
+    lanes = min(lanes, -(-revisions.height // max(1, rows // lanes)))
+    if not lanes:
+        return
+    lane = (row_lanes(revisions, WINDOW_IDENTITY)[LANE_0] % lanes).alias(_LANE)
+    ordered = revisions.with_columns(lane).sort(_LANE, REVISION, maintain_order=True)
+    of_lanes = ordered.partition_by(_LANE, as_dict=True, include_key=False, maintain_order=True)
+    pieces = {int(name): part.iter_slices(rows) for (name,), part in of_lanes.items()}
+    for turn in zip_longest(*pieces.values()):
+        for number, piece in zip(pieces, turn, strict=True):
+            if piece is not None:
+                yield Batch(number, piece)
 
 
 def current(history: pl.DataFrame) -> pl.DataFrame:

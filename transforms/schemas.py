@@ -26,9 +26,12 @@ WINDOW_AGGREGATES: Final = "window_aggregates"
 PUBLISHED_WINDOWS: Final = "published_windows"
 AMENDED_WINDOWS: Final = "amended_windows"
 WINDOW_HISTORY: Final = "window_history"
-# Tables the lake keeps beside them: files once seen, and what of them is in a partition.
+ORDER_AUDIT: Final = "order_audit"
+# Tables the lake keeps beside them: files once seen, what of them is in a partition, and in which
+# order the workers that publish wrote its windows.
 SOURCE_FILES: Final = "source_files"
 STAGED_SOURCES: Final = "staged_sources"
+PUBLICATION_STAMPS: Final = "publication_stamps"
 
 # States of a row, as in the books and in `books.json`.
 STAGED: Final = "staged"

@@ -25,6 +25,28 @@ FINGERPRINT: Final = "fingerprint"
 STAGED_COUNT: Final = "staged_rows"
 REJECTED_COUNT: Final = "rejected_rows"
 DIGEST: Final = "digest"
+# Columns of `publication_stamps`: a batch for each row, the lane that it was written in,
+# how many of its revisions are of the partition, and its place in three orders.
+BATCH: Final = "batch"
+LANE: Final = "lane"
+REVISIONS: Final = "revisions"
+HANDED_OUT: Final = "handed_out"
+BEGUN: Final = "begun"
+LANDED: Final = "landed"
+STAMPS: Final = (HANDED_OUT, BEGUN, LANDED)
+# Columns of `order_audit`: an order that was looked at for each row (what is ordered, and by which
+# column), its pairs, how its keys share the work, and the worst keys as JSON.
+ORDER_OF: Final = "order_of"
+ORDERED_BY: Final = "ordered_by"
+PAIRS: Final = "pairs"
+INVERTED: Final = "inverted"
+SAME_KEY_PAIRS: Final = "same_key_pairs"
+SAME_KEY_INVERTED: Final = "same_key_inverted"
+KEYS: Final = "keys"
+EFFECTIVE_KEYS: Final = "effective_keys"
+HEAVIEST_KEY: Final = "heaviest_key"
+HEAVIEST_SHARE: Final = "heaviest_share"
+WORST_KEYS: Final = "worst_keys"
 # Columns of `published_windows` and `amended_windows`: how many windows of a name there are.
 WINDOWS: Final = "windows"
 
@@ -38,6 +60,15 @@ _SOURCES: Final = pl.Schema(
         DIGEST: pl.String(),
     }
 )
+_STAMPS: Final = pl.Schema(dict.fromkeys((BATCH, LANE, REVISIONS, *STAMPS), pl.Int64()))
+_ORDERS: Final = pl.Schema(
+    {
+        **dict.fromkeys((ORDER_OF, ORDERED_BY), pl.String()),
+        **dict.fromkeys((PAIRS, INVERTED, SAME_KEY_PAIRS, SAME_KEY_INVERTED, KEYS), pl.Int64()),
+        **dict.fromkeys((EFFECTIVE_KEYS, HEAVIEST_SHARE), pl.Float64()),
+        **dict.fromkeys((HEAVIEST_KEY, WORST_KEYS), pl.String()),
+    }
+)
 _COUNTS: Final = pl.Schema({schemas.WINDOW: pl.String(), WINDOWS: pl.Int64()})
 
 _MARKED: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
@@ -45,6 +76,7 @@ _MARKED: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.WATERMARKS: lambda _: schemas.watermark_schema(),
     schemas.WINDOW_AGGREGATES: schemas.window_schema,
     schemas.PUBLISHED_WINDOWS: lambda _: _COUNTS,
+    schemas.ORDER_AUDIT: lambda _: _ORDERS,
     schemas.AMENDED_WINDOWS: lambda _: _COUNTS,
 }
 _PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
@@ -55,6 +87,7 @@ _PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.DUPLICATES: schemas.duplicate_schema,
     schemas.HELD_EVENTS: schemas.ordered_schema,
     schemas.WINDOW_HISTORY: schemas.window_history_schema,
+    schemas.PUBLICATION_STAMPS: lambda _: _STAMPS,
 }
 
 

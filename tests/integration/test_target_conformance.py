@@ -1,5 +1,6 @@
 """What every target must do, against the interface alone; a new kind joins ``open_target``."""
 
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from assets.stores.targets.duckdb_target import DuckDBTarget
 from assets.stores.targets.target import Published, Target
 from transforms.errors import TargetError
+from transforms.resequence import ordered_map
 
 STREAM = "gauges"
 SCHEMA = pl.Schema(
@@ -209,3 +211,23 @@ def test_whatever_the_order_of_writers_the_newest_revision_is_current(
             seen.update(batch)
             assert target.current(stream)["revision"].to_list() == sorted(seen)[-1:]
         assert target.revisions(stream)["revision"].to_list() == sorted(seen)
+
+
+def test_several_threads_may_publish_at_once_each_its_own_windows(target: Target) -> None:
+    batches = [
+        frame(*(revision(number, key=f"k{key}", start=start) for start in range(20)))
+        for number in range(3)
+        for key in range(6)
+    ]
+    with ordered_map(
+        batches,
+        lambda batch: target.publish(STREAM, batch),
+        workers=4,
+        window=8,
+        clock=time.monotonic,
+        key=lambda batch: batch["key"][0],
+    ) as results:
+        told = [envelope.unwrap() for envelope in results]
+    assert told == [Published(20, 0, 0)] * 6 + [Published(0, 20, 0)] * 12
+    assert target.current(STREAM)["revision"].to_list() == [2] * 120
+    assert target.revisions(STREAM).height == 360

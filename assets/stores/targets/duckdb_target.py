@@ -9,6 +9,7 @@ decided in ``transforms``.
 # ruff: noqa: S608 (identifiers are quoted, values travel in frames)
 
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Self
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from assets.stores.targets.target import Published
 from transforms.errors import TargetError
@@ -66,11 +68,13 @@ def _explain(error: duckdb.Error) -> str:
 class DuckDBTarget:
     """A ``Target`` in one DuckDB file, which is made if it is not there.
 
-    DuckDB lets one process at a time have the file, so keep the ``with`` block short.
+    DuckDB lets one process at a time have the file, so keep the ``with`` block short. Its threads
+    prepare what they publish side by side, and write one after another.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._writing = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def __enter__(self) -> Self:
@@ -115,11 +119,16 @@ class DuckDBTarget:
         if revisions.is_empty():
             return Published(0, 0, 0)
         incoming = to_stored(revisions)
-        with _registered(self._open(), incoming), self._transaction() as connection:
+        columns, rows = set(incoming.columns), incoming.to_arrow()
+        with (
+            self._writing,
+            _registered(self._open(), rows),
+            self._transaction() as connection,
+        ):
             self._keep_revisions(connection, stream)
-            actions = self._make_current(connection, stream, set(incoming.columns))
+            actions = self._make_current(connection, stream, columns)
         inserted, amended = actions.count("INSERT"), actions.count("UPDATE")
-        return Published(inserted, amended, incoming.height - inserted - amended)
+        return Published(inserted, amended, revisions.height - inserted - amended)
 
     def current(self, stream: str) -> pl.DataFrame:
         """See ``Target.current``."""
@@ -259,8 +268,10 @@ def _newest_of_each() -> str:
 
 
 @contextmanager
-def _registered(connection: duckdb.DuckDBPyConnection, frame: pl.DataFrame) -> Iterator[None]:
-    connection.register(_INCOMING, frame)
+def _registered(
+    connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame | pa.Table
+) -> Iterator[None]:
+    connection.register(_INCOMING, rows)
     try:
         yield
     finally:

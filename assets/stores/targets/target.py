@@ -53,7 +53,10 @@ class Target(Protocol):
         ...
 
     def publish(self, stream: str, revisions: pl.DataFrame) -> Published:
-        """Take revisions, all or none; a newer one becomes current, an older one never does."""
+        """Take revisions, all or none; a newer one becomes current, an older one never does.
+
+        Several threads may publish at once, each other windows of the stream.
+        """
         ...
 
     def current(self, stream: str) -> pl.DataFrame:
