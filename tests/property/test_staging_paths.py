@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -43,41 +44,44 @@ STRINGS = (
 )
 NESTED = ('{"b":1.10,"a":[1,"x"]}', "[]", "{}", "[1, 2.50]", '["k"]', '{"k":{"k":1}}', "[NaN]")
 
-values = st.sampled_from(NUMBERS + WORDS + STRINGS + NESTED)
+KINDS = (NUMBERS + WORDS, STRINGS, STRINGS, NESTED)
+JUNK = (b"", b"\xff", b'"', b",", b"\\", b"\n", b"1")
+
 names = st.sampled_from(('"k"', '"t"', '"v"', '"w"', '"other"', '"\\u006b"', '"k "'))
 spaces = st.sampled_from(("", "", " ", "\t"))
 ends = st.sampled_from(("\n", "\n", "\n", "\r\n", " \n", "\n\n", "\n \t\n"))
 
 
-@st.composite
-def programs(draw: st.DrawFn) -> str:
-    """How one program writes a line: names in their order, and `{}` for each value."""
-    space = draw(spaces)
-    chosen = draw(st.lists(names, min_size=0, max_size=5))
-    members = [f"{name}:{space}{{}}" for name in chosen]
-    return f"{{{{{f',{space}'.join(members)}}}}}"
+class Program(NamedTuple):
+    """How one program writes a line: its names in their order, and what it has for each."""
+
+    members: list[tuple[str, tuple[str, ...]]]
+    space: str
+
+
+programs = st.builds(
+    Program, st.lists(st.tuples(names, st.sampled_from(KINDS)), max_size=4), spaces
+)
 
 
 @st.composite
-def lines(draw: st.DrawFn, program: str) -> bytes:
-    """A line as the program writes it, or broken somewhere."""
-    text = program.format(*(draw(values) for _ in range(program.count("{}"))))
-    raw = (text + draw(ends)).encode()
-    for _ in range(draw(st.sampled_from((0, 0, 0, 0, 1, 2)))):
-        place = draw(st.integers(0, len(raw)))
-        cut = draw(st.integers(0, 3))
-        raw = (
-            raw[:place]
-            + draw(st.sampled_from((b"", b"\xff", b'"', b",", b"\\", b"\n", b"1")))
-            + raw[place + cut :]
-        )
-    return raw
+def lines(draw: st.DrawFn, program: Program) -> bytes:
+    """A line as the program writes it, now and then with another value, or broken somewhere."""
+    texts = []
+    for name, usual in program.members:
+        kind = draw(st.sampled_from((*[usual] * 9, *KINDS)))
+        texts.append(f"{name}:{program.space}{draw(st.sampled_from(kind))}")
+    line = (f"{{{f',{program.space}'.join(texts)}}}" + draw(ends)).encode()
+    for _ in range(draw(st.sampled_from((0, 0, 0, 0, 0, 0, 1, 2)))):
+        place, cut = draw(st.integers(0, len(line))), draw(st.integers(0, 3))
+        line = line[:place] + draw(st.sampled_from(JUNK)) + line[place + cut :]
+    return line
 
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    written = draw(st.lists(programs(), min_size=1, max_size=2))
-    content = draw(st.lists(st.sampled_from(written).flatmap(lines), min_size=1, max_size=12))
+    written = draw(st.lists(programs, min_size=1, max_size=2))
+    content = draw(st.lists(st.sampled_from(written).flatmap(lines), min_size=1, max_size=15))
     return b"".join(content).removesuffix(draw(st.sampled_from((b"", b"\n"))))
 
 
@@ -138,3 +142,13 @@ def test_lines_of_one_program_do_take_the_fast_way() -> None:
     data = b"".join(b'{"k": "a%d", "v": %d.50, "n": {"x": [1, 2]}}\n' % (i, i) for i in range(9))
     found = list(ndjson_twins.find_twins(split_lines(data), np.arange(9), COLUMNS))
     assert [twins.lines.tolist() for twins in found] == [list(range(9))]
+
+
+@pytest.mark.parametrize("usual", ["1.5", '"plain"', "null", '[1, {"x": "y"}]'])
+@pytest.mark.parametrize("column", ["k", "other"])
+def test_any_value_may_stand_where_another_usually_does(usual: str, column: str) -> None:
+    usual_line = f'{{"{column}": {usual}, "t": "x"}}\n'
+    for value in (*NUMBERS, *WORDS, *STRINGS, *NESTED):
+        data = (usual_line + usual_line.replace(usual, value) + usual_line).encode()
+        rows = ndjson_rows(split_lines(data), COLUMNS)
+        assert as_records(rows) == list(line_by_line(data)), value
