@@ -13,6 +13,7 @@ from assets.stores.marks import Mark, chained, refuse_other_spec
 from assets.stores.source_files import SourceFile
 from assets.stores.tables import unit_of
 from transforms.schemas import (
+    ORDER_AUDIT,
     PUBLISHED_WINDOWS,
     STAGED_SOURCES,
     WATERMARKS,
@@ -20,7 +21,7 @@ from transforms.schemas import (
 )
 from transforms.spec import StreamSpec
 
-_AFTER_STAGING = (WATERMARKS, WINDOW_AGGREGATES, PUBLISHED_WINDOWS)
+_AFTER_STAGING = (WATERMARKS, WINDOW_AGGREGATES, PUBLISHED_WINDOWS, ORDER_AUDIT)
 
 
 def with_data(

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import dagster as dg
 
+from assets.checks import checks_of
+from assets.order_audit import order_audit_assets
 from assets.partitions import Axis
 from assets.publication import publication_assets
 from assets.reconcile import reconcile_assets
@@ -64,8 +66,10 @@ def stream_defs(spec: StreamSpec) -> dg.Definitions:
             reorder_assets(spec, arrivals),
             window_assets(spec, arrivals),
             publication_assets(spec, arrivals, events),
+            order_audit_assets(spec, arrivals),
             reconcile_assets(spec, arrivals, events),
         ],
+        asset_checks=checks_of(spec, arrivals),
         jobs=jobs_of(spec),
     )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
+from dagster._core.errors import DagsterAssetCheckFailedError
 
 from assets.catalogue import Landing, Locks, Progress
 from assets.freshness import first_unfinished, with_data
@@ -26,14 +27,14 @@ from orchestration.jobs import arrivals_job, events_job
 from orchestration.logs import FILE, file_logger
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
-from transforms.errors import UsageError
+from transforms.errors import CheckError, UsageError
 from transforms.spec import StreamSpec
 from transforms.spec_fields import parse_instant
 
 FIRST: Final = "dagster/asset_partition_range_start"
 LAST: Final = "dagster/asset_partition_range_end"
 # How many stages tell of an arrival partition, and of an event partition.
-ARRIVAL_STAGES: Final = 4
+ARRIVAL_STAGES: Final = 5
 # Event partitions so near each other are reconciled in one run, with those between them.
 _NEAR: Final = 7
 
@@ -135,12 +136,19 @@ class Jobs:
     instance: dg.DagsterInstance
 
     def run(self, job: str, partitions: Sequence[str]) -> None:
-        """Run a job over a range of partitions. What its assets raise comes through."""
-        self.definitions.resolve_job_def(job).execute_in_process(
-            instance=self.instance,
-            tags={FIRST: partitions[0], LAST: partitions[-1]},
-            run_config={"loggers": {FILE: {}}},
-        )
+        """Run a job over a range of partitions. What its assets raise comes through.
+
+        Raises CheckError if a check that blocks did not pass.
+        """
+        try:
+            self.definitions.resolve_job_def(job).execute_in_process(
+                instance=self.instance,
+                tags={FIRST: partitions[0], LAST: partitions[-1]},
+                run_config={"loggers": {FILE: {}}},
+            )
+        except DagsterAssetCheckFailedError as error:
+            failed = f"a check of {job} failed; see it in lowwater ui: {error}"
+            raise CheckError(failed) from error
 
 
 def partition_of(spec: StreamSpec, axis: Axis, text: str) -> str:

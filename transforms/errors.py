@@ -14,6 +14,12 @@ class LowwaterError(Exception):
     exit_code: ClassVar[int] = 4
 
 
+class CheckError(LowwaterError):
+    """It ran, and a check failed; the message names it."""
+
+    exit_code = 1
+
+
 class UsageError(LowwaterError):
     """The command was called in a way that cannot work."""
 

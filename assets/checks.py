@@ -1,0 +1,15 @@
+"""Every check of a stream, in one list.
+
+Here belongs what Dagster is to evaluate. What a check judges is in the module of its stage.
+"""
+
+import dagster as dg
+
+from assets.order_audit import order_check
+from assets.partitions import Axis
+from transforms.spec import StreamSpec
+
+
+def checks_of(spec: StreamSpec, arrivals: Axis) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of one stream."""
+    return [order_check(spec, arrivals)]

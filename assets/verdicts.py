@@ -1,0 +1,86 @@
+"""How a check tells its verdict on each partition of a run, however many the run takes.
+
+Dagster records one evaluation for a check in a run, and in a run over a range of partitions it
+belongs to none of them. Here belongs the way around: an evaluation for each partition, in few
+transactions, and one over all, which blocks what comes after. What is judged, and by which rule,
+belongs to the stages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import dagster as dg
+from dagster._core.events import (
+    DagsterEvent,
+    DagsterEventBatchMetadata,
+    DagsterEventType,
+)
+
+from assets.metadata import Metadata
+
+# So many partitions that failed are named.
+_NAMED: Final = 10
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check says of one partition; the description says what is wrong, if anything is."""
+
+    partition: str
+    passed: bool
+    metadata: Metadata = field(default_factory=dict)
+    description: str = ""
+
+
+def tell(
+    context: dg.AssetCheckExecutionContext, check: dg.AssetCheckKey, verdicts: Sequence[Verdict]
+) -> dg.AssetCheckResult:
+    """Record a verdict for each partition of a run; returns the one of the whole run."""
+    if context.has_partition_key:
+        [verdict] = verdicts
+        return dg.AssetCheckResult(
+            passed=verdict.passed, metadata=verdict.metadata, description=verdict.description
+        )
+    _record(context, check, verdicts)
+    wrong = [verdict for verdict in verdicts if not verdict.passed]
+    return dg.AssetCheckResult(
+        passed=not wrong,
+        metadata={"partitions": len(verdicts), "partitions_failed": len(wrong)},
+        description=_summary(wrong),
+    )
+
+
+def _record(
+    context: dg.AssetCheckExecutionContext, check: dg.AssetCheckKey, verdicts: Sequence[Verdict]
+) -> None:
+    """Report evaluations as ``report_runless_asset_event`` does, but of this run, as one batch.
+
+    Those of the run take the place of what it had planned for the partitions.
+    """
+    for number, verdict in enumerate(verdicts, start=1):
+        event = DagsterEvent(
+            event_type_value=DagsterEventType.ASSET_CHECK_EVALUATION.value,
+            event_specific_data=_evaluation(check, verdict),
+            job_name=context.run.job_name,
+        )
+        batch = DagsterEventBatchMetadata(str(check), is_end=number == len(verdicts))
+        context.instance.report_dagster_event(event, context.run.run_id, batch_metadata=batch)
+
+
+def _evaluation(check: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=verdict.passed,
+        metadata=verdict.metadata,
+        description=verdict.description,
+        blocking=True,
+        partition=verdict.partition,
+    )
+
+
+def _summary(wrong: Sequence[Verdict]) -> str:
+    named = [f"{verdict.partition}: {verdict.description}" for verdict in wrong[:_NAMED]]
+    more = len(wrong) - len(named)
+    return "; ".join([*named, f"and {more} partitions more"] if more else named)
