@@ -60,7 +60,13 @@ def test_sums_are_those_of_the_plain_loop(groups: list[list[float]]) -> None:
     assert [x.hex() for x in sums(*groups)] == [neumaier(group).hex() for group in groups]
 
 
-@pytest.mark.parametrize("sizes", [[4000], [1] * 4000, [3000, *[2] * 500], [700, 650, 1, 2, 640]])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        *([4000], [1] * 4000, [3000, *[2] * 500], [700, 650, 1, 2, 640]),
+        [1 + n % 50 for n in range(300)],
+    ],
+)
 def test_long_and_short_groups_are_summed_alike(sizes: list[int]) -> None:
     noise = np.random.default_rng(3)
     groups = [(noise.normal(size=n) * 10.0 ** noise.integers(-9, 9, n)).tolist() for n in sizes]
