@@ -104,13 +104,6 @@ def _finish(block: Words, scratch: Words) -> None:
     np.bitwise_xor(block, scratch, out=block)
 
 
-def lane_sums(lane: str) -> tuple[pl.Expr, pl.Expr]:
-    """Return the exact sums of a lane's halves: ``<lane>_high`` and ``<lane>_low``."""
-    half = 1 << 32
-    high, low = pl.col(lane) // half, pl.col(lane) % half
-    return high.sum().alias(f"{lane}_high"), low.sum().alias(f"{lane}_low")
-
-
 def row_lanes(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Return ``lane_0`` and ``lane_1`` (UInt64) of each row over ``columns``, in row order."""
     lanes = hash_rows(frame, columns)

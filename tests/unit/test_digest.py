@@ -16,7 +16,6 @@ from transforms.digest import (
     digest_texts,
     group_digests,
     hash_rows,
-    lane_sums,
     row_lanes,
 )
 
@@ -160,21 +159,6 @@ def test_the_digests_of_groups_are_those_of_their_rows() -> None:
     found = group_digests(hash_rows(rows, COLUMNS), first, size).to_list()
     parts = [rows[:1], rows[1:400], rows[400:]]
     assert found == [str(DigestSum.of(part, COLUMNS)) for part in parts]
-
-
-def test_lanes_can_be_summed_by_any_grouping() -> None:
-    rows = many(1000).with_row_index()
-    hashed = rows.hstack(row_lanes(rows, COLUMNS))
-    summed = hashed.group_by(pl.col("index") % 3, maintain_order=True).agg(
-        pl.len(), *lane_sums("lane_0"), *lane_sums("lane_1")
-    )
-    halves = [
-        SplitSum(summed[f"{lane}_high"].to_numpy(), summed[f"{lane}_low"].to_numpy())
-        for lane in ("lane_0", "lane_1")
-    ]
-    parts = [rows.filter(pl.col("index") % 3 == n) for n in range(3)]
-    expected = [str(DigestSum.of(part, COLUMNS)) for part in parts]
-    assert digest_texts(summed["len"], *halves).to_list() == expected
 
 
 def test_a_sum_of_the_greatest_lanes_is_exact() -> None:
