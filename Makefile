@@ -36,7 +36,7 @@ bench: $(STAMP)  ## speed and memory, as ratios inside one run
 	$(BIN)/python -m benchmarks
 
 lock:  ## resolve pyproject.toml anew; needs uv
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-strip-extras \
 		--no-header --extra dev pyproject.toml -o requirements.lock
 
 clean:
