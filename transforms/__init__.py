@@ -1,1 +1,4 @@
-"""How: pure functions on frames and relations. No Dagster, no environment, no clock, no file system."""
+"""How: pure functions on frames and relations.
+
+No Dagster, no environment, no wall clock, no file system, and nothing of ours but transforms.
+"""
