@@ -1,7 +1,7 @@
 """``make bench``: the headline figures, written as a table with the machine's facts.
 
-Every figure is a ratio inside this run, of medians of three; each piece of work runs in a process of
-its own. The order audit and the ordered map have benchmarks of their own beside this one.
+Every figure is a ratio inside this run, of medians of three; each piece of work runs in a process
+of its own. The order audit and the ordered map have benchmarks of their own beside this one.
 """
 
 import argparse
