@@ -69,9 +69,13 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrder:
-    """One order column. Rows without a value (null or NaN) are `missing` and form no pair."""
+    """One order column. Rows without a value (null or NaN) are `missing` and form no pair.
+
+    `as_text`: the values are text that is neither numbers nor times throughout.
+    """
 
     column: str
+    as_text: bool
     rows: int
     missing: int
     overall: PairCounts
@@ -156,8 +160,10 @@ def audit_order(
 
 def in_order_of(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     """Sort rows by the column of the order to be kept, stably; rows without a value come last."""
+    values = rows[column]
+    read = _read_text(values) if values.dtype == pl.String else values
     return (
-        rows.with_columns(_orderable(rows[column]).alias("__order"))
+        rows.with_columns(_orderable(read).alias("__order"))
         .sort("__order", maintain_order=True, nulls_last=True)
         .drop("__order")
     )
@@ -195,7 +201,8 @@ def _skew(keys: _Keys, weights: NDArray[np.float64] | None) -> KeySkew:
 
 
 def _audit_column(column: pl.Series, keys: _Keys, worst: int) -> ColumnOrder:
-    numbers = _orderable(column)
+    read = _read_text(column) if column.dtype == pl.String else column
+    numbers = _orderable(read)
     present = np.flatnonzero(numbers.is_not_null().to_numpy())
     values = numbers.drop_nulls().to_numpy()
     order = stable_order(values)
@@ -208,6 +215,7 @@ def _audit_column(column: pl.Series, keys: _Keys, worst: int) -> ColumnOrder:
     groups = KeyGroups.of(values, order, keys.codes[present])
     return ColumnOrder(
         column=column.name,
+        as_text=read.dtype == pl.String,
         rows=len(values),
         missing=column.len() - len(values),
         overall=overall,
@@ -221,8 +229,6 @@ def _audit_column(column: pl.Series, keys: _Keys, worst: int) -> ColumnOrder:
 
 def _orderable(column: pl.Series) -> pl.Series:
     """Give numbers in the order of the column's values; null where it has none (null or NaN)."""
-    if column.dtype == pl.String:
-        column = _read_text(column)
     if column.dtype.is_temporal():
         return column.to_physical().cast(pl.Int64)
     if column.dtype.is_float():

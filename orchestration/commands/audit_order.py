@@ -16,6 +16,7 @@ import polars as pl
 import typer
 
 from orchestration.commands.result import AsJson, show
+from transforms.csv_lines import SEPARATORS
 from transforms.errors import SourceError, UsageError
 from transforms.order_audit import (
     ColumnOrder,
@@ -31,17 +32,32 @@ Key = Annotated[list[str], typer.Option("--key", help="The column, or columns, o
 Order = Annotated[list[str], typer.Option("--order", help="The columns that stamp an order.")]
 By = Annotated[str | None, typer.Option("--by", help="The column of the order to keep.")]
 Weight = Annotated[str | None, typer.Option("--weight", help="A column of work per row.")]
+Nulls = Annotated[list[str] | None, typer.Option("--null", help="Text that is no value, as NA.")]
 Report = Annotated[bool, typer.Option("--report", help="Exit with 0 whatever is inverted.")]
 
-Reader = Callable[[Path], pl.LazyFrame]
+Reader = Callable[[Path, Sequence[str]], pl.LazyFrame]
 
-# Text stays text: the audit reads numbers and times itself, and a key 007 is not 7.
+
+def scan_csv(file: Path, columns: Sequence[str]) -> pl.LazyFrame:
+    """Scan a file whose separator is read off its header: the one that parts most of the columns.
+
+    Text stays text: the audit reads numbers and times itself, and a key 007 is not 7.
+    """
+    scans = [pl.scan_csv(file, infer_schema=False, separator=sign) for sign in SEPARATORS]
+
+    def fit(scan: pl.LazyFrame) -> tuple[int, int]:
+        names = scan.collect_schema().names()
+        return len({*columns} & {*names}), len(names)
+
+    return max(scans, key=fit)
+
+
 READERS: dict[str, Reader] = {
-    ".csv": lambda file: pl.scan_csv(file, infer_schema=False),
-    ".tsv": lambda file: pl.scan_csv(file, infer_schema=False, separator="\t"),
-    ".ndjson": lambda file: pl.scan_ndjson(file, infer_schema_length=None),
-    ".jsonl": lambda file: pl.scan_ndjson(file, infer_schema_length=None),
-    ".parquet": pl.scan_parquet,
+    ".csv": scan_csv,
+    ".tsv": scan_csv,
+    ".ndjson": lambda file, _: pl.scan_ndjson(file, infer_schema_length=None),
+    ".jsonl": lambda file, _: pl.scan_ndjson(file, infer_schema_length=None),
+    ".parquet": lambda file, _: pl.scan_parquet(file),
 }
 COMPRESSED = {".gz", ".zst"}
 HEADER = ("order", "inverted", "of pairs", "tied", "same-key", "of pairs", "keys")
@@ -54,6 +70,7 @@ def command(
     by: By = None,
     weight: Weight = None,
     *,
+    null: Nulls = None,
     report: Report = False,
     as_json: AsJson = False,
 ) -> int:
@@ -62,7 +79,7 @@ def command(
     Exits with 1 if a same-key pair is inverted; global inversions are reported, never judged.
     """
     named = [*key, *order, *([by] if by else []), *([weight] if weight else [])]
-    rows = read_rows(file, named)
+    rows = without(read_rows(file, named), null or [])
     if by is not None:
         rows = in_order_of(rows, by)
     audit = audited(rows, key, order, weight)
@@ -77,7 +94,7 @@ def read_rows(file: Path, columns: Sequence[str]) -> pl.DataFrame:
     if scan is None:
         raise UsageError(f"{file}: the name must end in {', '.join(READERS)} (then .gz or .zst)")
     try:
-        rows = scan(file)
+        rows = scan(file, columns)
         require_columns(rows.collect_schema().names(), columns, file)
         return rows.select(list(dict.fromkeys(columns))).collect()
     except OSError as error:
@@ -86,6 +103,12 @@ def read_rows(file: Path, columns: Sequence[str]) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{file}: is no well-formed {endings[-1]} file: {reason}") from error
+
+
+def without(rows: pl.DataFrame, nulls: Sequence[str]) -> pl.DataFrame:
+    """Take texts that stand for no value out."""
+    texts = pl.col(pl.String)
+    return rows.with_columns(pl.when(~texts.is_in(nulls)).then(texts)) if nulls else rows
 
 
 def require_columns(known: Sequence[str], names: Sequence[str], file: Path) -> None:
@@ -114,6 +137,8 @@ def lines(audit: OrderAudit) -> Iterator[str]:
     for column in audit.columns:
         if column.missing:
             yield f"{column.column}: {column.missing} rows without a value form no pair"
+        if column.as_text:
+            yield f"{column.column}: ordered as text, for not all of it is numbers or times"
         yield from (worst_line(column, key) for key in column.worst_keys)
     yield ""
     yield verdict(audit)

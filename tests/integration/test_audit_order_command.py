@@ -21,6 +21,7 @@ JOBS = pl.DataFrame(
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "jobs.csv": JOBS.write_csv,
+    "semicolons.csv": lambda path: JOBS.write_csv(path, separator=";"),
     "jobs.tsv": lambda path: JOBS.write_csv(path, separator="\t"),
     "jobs.ndjson": JOBS.write_ndjson,
     "jobs.jsonl": JOBS.write_ndjson,
@@ -91,6 +92,20 @@ def test_the_skew_may_follow_a_weight(jobs: Path, capsys: pytest.CaptureFixture[
     audit(jobs, "--key", "entity", "--order", "id", "--weight", "id", "--json")
     skew = json.loads(capsys.readouterr().out)["skew"]
     assert (skew["heaviest_key"], skew["heaviest_share"]) == ("e8", 69 / 300)
+
+
+def test_text_that_stands_for_no_value_is_no_value_if_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "jobs.csv"
+    file.write_text("entity,landed\na,9\na,NA\na,10\n")
+    # As text, 10 comes before 9.
+    assert audit(file, "--key", "entity", "--order", "landed") == 1
+    assert "landed: ordered as text" in capsys.readouterr().out
+    assert audit(file, "--key", "entity", "--order", "landed", "--null", "NA") == 0
+    said = capsys.readouterr().out
+    assert "ordered as text" not in said
+    assert "landed: 1 rows without a value form no pair" in said
 
 
 @pytest.mark.parametrize(
