@@ -21,6 +21,8 @@ FEWEST_LINES = 200
 """Fewer are as quickly read one after another."""
 
 MOST_LAYOUTS = 12
+MOST_BYTES = 2**31 - 1
+"""As far as the offsets of string views reach."""
 
 _QUOTE, _BACKSLASH, _RETURN, _BLANK = b'"\\\r '
 _NULL = "null"
@@ -35,7 +37,7 @@ class Twins(NamedTuple):
 
 def find_twins(lines: Lines, candidates: Ints, columns: Sequence[str]) -> Iterator[Twins]:
     """Give the lines that have twins, layout by layout; no line twice."""
-    if len(candidates) < FEWEST_LINES:
+    if len(candidates) < FEWEST_LINES or len(lines.data) > MOST_BYTES:
         return
     left = _plain(lines, candidates)
     page = _Page(lines)

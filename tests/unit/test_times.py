@@ -236,6 +236,24 @@ def test_declared_formats_are_read(text: str, form: str, instant: str) -> None:
     assert read(text, form, None if "%z" in form or "%s" in form else "UTC") == us(instant)
 
 
+@given(
+    st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)),  # noqa: DTZ001
+    st.sampled_from(
+        [
+            "%Y-%m-%d %H:%M:%S.%f",
+            "%d.%m.%Y, %I:%M:%S.%f %p",
+            "%A, %d %B %Y %T.%f",
+            "%a %b %e %H%M%S%f %Y",
+            "%j/%Y %Hh%Mm%Ss%f",
+            "%F (%T.%f) {x} \\d+",
+        ]
+    ),
+)
+def test_whatever_strftime_writes_is_read_back(moment: datetime, form: str) -> None:
+    expected = (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+    assert read(moment.strftime(form), form, "UTC") == expected
+
+
 @pytest.mark.parametrize(
     ("text", "form"),
     [

@@ -142,14 +142,16 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
     """
     parts: list[bytes] = []
     fault = None
-    size = 0
+    size, enough = 0, BLOCK_BYTES
     try:
         for chunk in _without_mark(chunks):
             parts.append(chunk)
             size += len(chunk)
-            if size >= BLOCK_BYTES:
+            if size >= enough:
                 whole, parts = _cut(parts)
                 size = sum(map(len, parts))
+                # A line that is longer than a block is not searched for its end again and again.
+                enough = max(BLOCK_BYTES, 2 * size)
                 if whole:
                     yield Block(b"".join((*whole, PADDING)))
     except BrokenDataError as error:
