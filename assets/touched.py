@@ -5,6 +5,8 @@ to see now: dead letters that came too late for a window in it, and first public
 rows would make otherwise. A run, a sensor and a person ask the same question here.
 """
 
+from typing import Final
+
 import polars as pl
 
 from assets.history import History
@@ -35,7 +37,10 @@ from transforms.schemas import (
 )
 from transforms.windows import assign
 
-_NOW = f"{INPUT_DIGEST}_now"
+# What is seen of an event partition in which no window needs another revision.
+NO_REASON: Final = digest_of()
+
+_NOW: Final = f"{INPUT_DIGEST}_now"
 
 
 def touched(history: History) -> dict[str, str]:
@@ -52,14 +57,15 @@ def touched(history: History) -> dict[str, str]:
 
 
 def waiting(history: History) -> list[str]:
-    """Return the event partitions that must be reconciled, oldest first."""
+    """Return the event partitions that must be reconciled, oldest first.
+
+    Those too that had reasons once and have none now: a file that was corrected took back the rows
+    that a window was amended for.
+    """
     unit = unit_of(history.lake, history.spec, AMENDED_WINDOWS)
-    seen = {name: Mark.read(text) for name, text in unit.marks(AMENDED_WINDOWS).items()}
-    new = [
-        partition
-        for partition, reasons in touched(history).items()
-        if partition not in seen or seen[partition].made_from != reasons
-    ]
+    seen = {name: Mark.read(text).made_from for name, text in unit.marks(AMENDED_WINDOWS).items()}
+    now = dict.fromkeys({*seen, *_amended(history, unit)}, NO_REASON) | touched(history)
+    new = (name for name, reasons in now.items() if seen.get(name) != reasons)
     return history.events.in_order(new)
 
 
@@ -69,6 +75,12 @@ def rows_waiting(history: History) -> pl.Series:
     missed = history.with_partition(_missed(history, unit)[0])
     unreconciled = pl.col(EVENT_PARTITION).is_in(waiting(history))
     return missed.filter(unreconciled)[SEQ].unique()
+
+
+def _amended(history: History, unit: UnitOfWork) -> set[str]:
+    """Event partitions with revisions that reconciliation made; it may have been cut short."""
+    made = (pl.col(REVISION) > 0) | (pl.col(REASON) != CLOSED)
+    return {*history.by_partition(unit.read(WINDOW_HISTORY, where=made))}
 
 
 def _missed(history: History, unit: UnitOfWork) -> tuple[pl.DataFrame, list[str]]:

@@ -1,0 +1,115 @@
+"""Files that are corrected after they were taken in: the outcome is that of a run from scratch."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+from end_to_end.killed_stream import (
+    DAY_S,
+    NAME,
+    SPEC,
+    START_S,
+    Content,
+    arrivals,
+    run_stages,
+)
+
+from assets import reconcile
+
+SMALL = SPEC.replace("by: link", "key_map: {}").replace("shards: 2", "shards: 1")
+Row = dict[str, Any]
+
+
+def row(at: int, came: int, station: str = "s1") -> Row:
+    seconds = {"at": START_S + at, "came": START_S + came}
+    return {"station": station, **seconds, "level": 1.0, "hits": 1, "firmware": "f"}
+
+
+ON_TIME = [row(at, at + 10) for at in range(0, 2 * DAY_S, 7_200)]
+# All windows of a late row are closed when it comes, so no first publication knows of it.
+LATE = row(1_800, DAY_S + 14_405)
+# A day in which this station said nothing in time: reconciliation publishes its windows first.
+SILENT = [row(-DAY_S, 20, "s2"), row(DAY_S + 7_200, DAY_S + 7_210, "s2")]
+NEVER_SEEN = row(DAY_S // 4, DAY_S + 7_220, "s2")
+
+
+def take_in(home: Path, files: dict[str, list[Row]], spec: str = SMALL) -> Path:
+    (home / "streams").mkdir(parents=True, exist_ok=True)
+    (home / "landing").mkdir(exist_ok=True)
+    (home / "streams" / f"{NAME}.yaml").write_text(spec)
+    for name, rows in files.items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (home / "landing" / name).write_text(text)
+    run_stages(home)
+    return home
+
+
+def said_now(home: Path) -> pl.DataFrame:
+    current = Content(home).target["current"].filter(pl.col("event_count") > 0)
+    return current.drop("revision", "reason", "published_at_us", "run_id")
+
+
+@pytest.mark.parametrize(
+    "taken_back", [[NEVER_SEEN], [LATE, NEVER_SEEN]], ids=["one of them", "both"]
+)
+def test_what_late_rows_changed_changes_back_when_they_are_taken_back(
+    tmp_path: Path, taken_back: list[Row]
+) -> None:
+    late = [LATE, NEVER_SEEN]
+    home = take_in(tmp_path / "a", {"a": [*ON_TIME, *SILENT], "b": late})
+    before = said_now(home)
+    kept = [row for row in late if row not in taken_back]
+    take_in(home, {"b": kept})
+    scratch = take_in(tmp_path / "b", {"a": [*ON_TIME, *SILENT], "b": kept})
+    assert not said_now(home).equals(before)
+    assert said_now(home).equals(said_now(scratch))
+    take_in(home, {"b": late})
+    assert said_now(home).equals(before)
+
+
+def test_rows_taken_back_after_an_amendment_was_cut_short_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_short(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as cut:
+        cut.setattr(reconcile, "publish", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            take_in(tmp_path / "a", {"a": ON_TIME, "b": [LATE]})
+    home = take_in(tmp_path / "a", {"b": []})
+    assert said_now(home).equals(said_now(take_in(tmp_path / "b", {"a": ON_TIME, "b": []})))
+
+
+def corrected(random: Random, rows: list[Row]) -> list[Row]:
+    """The file as its owner would have it now: rows gone, other values, other times."""
+    change = random.choice(
+        [
+            lambda row: None if random.random() < 0.2 else row,
+            lambda row: {**row, "level": random.choice([row["level"], 3.25])},
+            lambda row: {**row, "at": row["at"] + random.choice([0, 0, 0, -DAY_S, 9_000])},
+            lambda row: {**row, "came": row["came"] + random.choice([0, 0, 0, 7_200, DAY_S])},
+        ]
+    )
+    return [new for row in rows if (new := change(row)) is not None]
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_corrections_give_what_a_run_from_scratch_gives(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)  # noqa: S311 (no secret)
+    files: dict[str, list[Row]] = {"a": [], "b": [], "c": []}
+    for listed in arrivals(seed)[:200]:
+        files[random.choice("abc")].append(listed)
+    home = take_in(tmp_path / "home", files, SPEC)
+    for step in range(2):
+        name = random.choice("abc")
+        files[name] = corrected(random, files[name])
+        take_in(home, {name: files[name]}, SPEC)
+        scratch = Content(take_in(tmp_path / f"scratch{step}", files, SPEC))
+        assert said_now(home).equals(said_now(tmp_path / f"scratch{step}"))
+        for table in ("ordered_events", "dead_letters", "duplicates", "held_events", "watermarks"):
+            found = Content(home).tables[table]
+            assert all(found[slot].equals(rows) for slot, rows in scratch.tables[table].items())
