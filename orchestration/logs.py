@@ -4,26 +4,25 @@ Here belongs the logger that takes the place of Dagster's console. The events th
 instance, and the UI shows them.
 """
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import dagster as dg
 
-FILE = "file"
-FORMAT = "%(asctime)s %(levelname)s %(message)s"
+FILE: Final = "file"
+FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
-def file_logger(path: Path) -> dg.LoggerDefinition:
-    """Return the definition of a logger that appends to a file."""
-
-    def to_file(_: dg.InitLoggerContext) -> logging.Logger:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        log = logging.Logger("lowwater", logging.DEBUG)  # noqa: LOG001 (of this run alone)
-        # Opened with the first line, and anew by each job of a run; a handler of another job of
-        # this process is not shared.
-        handler = logging.FileHandler(path, delay=True)
+@contextlib.contextmanager
+def file_logger(path: Path) -> Iterator[dg.LoggerDefinition]:
+    """Give the definition of a logger that appends to a file, open as long as the block runs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The file is made with the first line: a run that does nothing leaves none.
+    with contextlib.closing(logging.FileHandler(path, delay=True)) as handler:
         handler.setFormatter(logging.Formatter(FORMAT))
+        log = logging.Logger("lowwater", logging.DEBUG)  # noqa: LOG001 (of this run alone)
         log.addHandler(handler)
-        return log
-
-    return dg.LoggerDefinition(to_file, description=f"Appends to {path}.")
+        yield dg.LoggerDefinition(lambda _: log, description=f"Appends to {path}.")

@@ -5,6 +5,7 @@ job over the event partitions that have something to reconcile, both recorded in
 instance. What is printed is in ``summary`` and in the command.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -85,27 +86,32 @@ class Runner:
 
         Without bounds: from the first partition that is unfinished to the last with data.
         """
-        spec = self.spec
+        stream = self.spec.name
         locks: Locks = self.resources["locks"]
-        lock = StreamLock(locks.folder, spec.name, locks.patience_s, self.watcher.say)
-        log = self.settings.logs / f"{spec.name}-{time.strftime('%Y%m%dT%H%M%S')}.log"
-        with lock(), instance_of(self.settings) as instance:
-            definitions = build_defs(
-                self.settings,
-                specs={spec.name: spec},
-                resources=self.resources,
-                loggers={FILE: file_logger(log)},
-            )
-            jobs = Jobs(definitions, instance)
+        lock = StreamLock(locks.folder, stream, locks.patience_s, self.watcher.say)
+        log = self.settings.logs / f"{stream}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+        with lock(), self._jobs(log) as jobs:
             arrivals = self._arrivals(first, last)
             if arrivals:
                 self.watcher.expect("arrivals", ARRIVAL_STAGES * len(arrivals))
-                jobs.run(arrivals_job(spec.name), arrivals)
+                jobs.run(arrivals_job(stream), arrivals)
             events = self._events()
             self.watcher.expect("events", sum(map(len, events)))
             for stretch in events:
-                jobs.run(events_job(spec.name), stretch)
+                jobs.run(events_job(stream), stretch)
         return Outcome(arrivals, [key for stretch in events for key in stretch], log)
+
+    @contextlib.contextmanager
+    def _jobs(self, log: Path) -> Iterator["Jobs"]:
+        """Give the jobs of the stream, recorded in the embedded instance, told of in a file."""
+        with instance_of(self.settings) as instance, file_logger(log) as logger:
+            definitions = build_defs(
+                self.settings,
+                specs={self.spec.name: self.spec},
+                resources=self.resources,
+                loggers={FILE: logger},
+            )
+            yield Jobs(definitions, instance, (FILE,))
 
     def _arrivals(self, first: str | None, last: str | None) -> Sequence[str]:
         """Return the arrival partitions to run, next to each other."""
@@ -130,10 +136,14 @@ class Runner:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Executes jobs in this process and records them in the instance."""
+    """Executes jobs in this process and records them in the instance.
+
+    ``loggers`` are those of the definitions that are told of it; Dagster's console if none is.
+    """
 
     definitions: dg.Definitions
     instance: dg.DagsterInstance
+    loggers: Sequence[str] = ()
 
     def run(self, job: str, partitions: Sequence[str]) -> None:
         """Run a job over a range of partitions. What its assets raise comes through.
@@ -144,7 +154,7 @@ class Jobs:
             self.definitions.resolve_job_def(job).execute_in_process(
                 instance=self.instance,
                 tags={FIRST: partitions[0], LAST: partitions[-1]},
-                run_config={"loggers": {FILE: {}}},
+                run_config={"loggers": {name: {} for name in self.loggers}},
             )
         except DagsterAssetCheckFailedError as error:
             failed = f"a check of {job} failed; see it in lowwater ui: {error}"

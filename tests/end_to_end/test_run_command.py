@@ -1,0 +1,81 @@
+"""``lowwater run``: from files to published windows, recorded in the embedded instance."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from river import SPEC, River, arrivals
+
+LOG = arrivals()
+
+
+def lowwater(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"},
+        "LOWWATER_HOME": str(folder),
+        "LOWWATER_STREAMS": str(folder / "streams"),
+    }
+    command = Path(sys.executable).parent / "lowwater"
+    return subprocess.run(
+        [command, *words], env=environment, capture_output=True, text=True, check=False, cwd=folder
+    )
+
+
+@pytest.fixture(scope="module")
+def river(tmp_path_factory: pytest.TempPathFactory) -> River:
+    river = River(tmp_path_factory.mktemp("river"))
+    river.land(LOG, 2)
+    assert river.spec.name == "river"
+    return river
+
+
+@pytest.fixture(scope="module")
+def first(river: River) -> dict[str, Any]:
+    done = lowwater(river.folder, "run", "river", "--json")
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def test_a_run_takes_all_that_arrived_and_balances_the_books(
+    river: River, first: dict[str, Any]
+) -> None:
+    assert first["balanced"]
+    assert first["counts"]["staged"] == len(LOG)
+    assert first["run"]["arrival_partitions"] == list(river.keys[:-1])
+    assert first["windows"]["amended"] > 0
+    assert sum(first["dead_letters_by_outcome"].values()) == first["counts"]["dead_letters"]
+    assert first["worst_hour"]["dead_letters"] > 0
+
+
+def test_the_terminal_is_kept_for_the_result(river: River, first: dict[str, Any]) -> None:
+    log = Path(first["run"]["log"]).read_text()
+    assert "ASSET_MATERIALIZATION" in log
+    done = lowwater(river.folder, "run", "river")
+    assert done.returncode == 0
+    assert done.stdout.startswith("river is up to date\n")
+    assert f"{len(LOG):,} rows staged; the books are balanced" in done.stdout
+    assert "ASSET_MATERIALIZATION" not in done.stderr
+
+
+def test_a_bound_may_be_a_time_within_a_partition(river: River, first: dict[str, Any]) -> None:
+    words = ("--from", "2024-01-02T13:00:00Z", "--to", "2024-01-02", "--json")
+    done = lowwater(river.folder, "run", "river", *words)
+    assert json.loads(done.stdout)["run"]["arrival_partitions"] == ["2024-01-02"]
+    assert json.loads(done.stdout)["counts"] == first["counts"]
+
+
+def test_what_cannot_be_run_is_said_in_one_line(river: River) -> None:
+    unknown = lowwater(river.folder, "run", "brook")
+    assert unknown.returncode == 2
+    assert unknown.stderr == "lowwater: there is no stream brook; known: river\n"
+    text = SPEC.format(grain="day", events="day", shards=1).replace("grace: 40m, ", "")
+    (river.settings.streams / "brook.yaml").write_text(text.replace("name: river", "name: brook"))
+    broken = lowwater(river.folder, "run", "brook")
+    assert broken.returncode == 2
+    assert "profiles.default.grace" in broken.stderr
+    (river.settings.streams / "brook.yaml").unlink()
