@@ -26,6 +26,7 @@ MOST_BYTES = 2**31 - 1
 
 _QUOTE, _BACKSLASH, _RETURN, _BLANK = b'"\\\r '
 _NULL = "null"
+_VALID = "valid"
 
 
 class Twins(NamedTuple):
@@ -100,21 +101,19 @@ class _Page:
         numbers = _only(numbers, counts == layout.quotes)
         fits, spans = self._spans(numbers, layout)
         numbers = _only(numbers, fits)
-        fields = dict.fromkeys(columns, _nulls(len(numbers)))
-        valid = np.ones(len(numbers), dtype=np.bool_)
-        for piece, (start, end) in zip(layout.pieces, spans, strict=True):
+        texts = {FAULT: _nulls(len(numbers))} | {
+            field(name): _nulls(len(numbers)) for name in columns
+        }
+        gaps: dict[str, str] = {}
+        for at, (piece, (start, end)) in enumerate(zip(layout.pieces, spans, strict=True)):
             if isinstance(piece, Hole) and piece.column is None:
                 continue
-            texts = self._slices.texts(_only(start, fits), _only(end - start, fits))
+            name = str(at) if piece.column is None else field(piece.column)
+            texts[name] = self._slices.texts(_only(start, fits), _only(end - start, fits))
             if isinstance(piece, Gap):
-                valid &= texts.str.contains(f"^(?:{piece.pattern})$").to_numpy()
-                is_null = texts == _NULL
-                texts = texts.replace(_NULL, None) if is_null.any() else texts
-            if piece.column is not None:
-                fields[piece.column] = texts
-        named = {FAULT: _nulls(len(numbers))} | {field(n): text for n, text in fields.items()}
-        frame = pl.DataFrame(named)
-        return Twins(_only(numbers, valid), frame if valid.all() else frame.filter(valid))
+                gaps[name] = f"^(?:{piece.pattern})$"
+        frame, valid = _judge(pl.DataFrame(texts), gaps)
+        return Twins(_only(numbers, valid), frame.select(FAULT, *map(field, columns)))
 
     def _spans(self, numbers: Ints, layout: Layout) -> _Spans:
         """Walk along the layout in all lines at once, which have as many quotes as it has."""
@@ -134,6 +133,17 @@ class _Page:
         fits &= self._slices.equal(place, layout.runs[-1])
         fits &= place + len(layout.runs[-1]) == line_end
         return _Spans(fits, spans)
+
+
+def _judge(frame: pl.DataFrame, gaps: dict[str, str]) -> tuple[pl.DataFrame, Flags]:
+    """The rows of which every gap has the scalars it should, and which these are; null is null."""
+    if not gaps:
+        return frame, np.ones(frame.height, dtype=np.bool_)
+    is_valid = pl.all_horizontal(pl.col(name).str.contains(form) for name, form in gaps.items())
+    values = [pl.when(pl.col(name) != _NULL).then(pl.col(name)).alias(name) for name in gaps]
+    judged = frame.with_columns(*values, is_valid.alias(_VALID))
+    valid = judged[_VALID].to_numpy()
+    return judged if valid.all() else judged.filter(_VALID), valid
 
 
 def _first_quotes(quotes: Ints, starts: Ints) -> Ints:

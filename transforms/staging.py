@@ -96,13 +96,18 @@ def _key(spec: StreamSpec, raw: pl.DataFrame) -> pl.Series:
     parts = [to_text(raw[field(name)]) for name in spec.columns.key]
     if not spec.is_composite_key:
         return parts[0]
-    escaped = [
-        part.replace("", None)
-        .str.replace_all("\\", "\\\\", literal=True)
-        .str.replace_all(KEY_BAR, f"\\{KEY_BAR}", literal=True)
-        for part in parts
-    ]
+    escaped = [_escaped(part) for part in parts]
     return pl.select(pl.concat_str(escaped, separator=KEY_BAR)).to_series()
+
+
+def _escaped(part: pl.Series) -> pl.Series:
+    """A part of a key as it stands in the whole; null if it is empty."""
+    if (part == "").any():
+        part = part.replace("", None)
+    if part.str.contains_any([KEY_BAR, "\\"]).any():
+        part = part.str.replace_all("\\", "\\\\", literal=True)
+        part = part.str.replace_all(KEY_BAR, f"\\{KEY_BAR}", literal=True)
+    return part
 
 
 def _floored(event_us: pl.Series, resolution_us: int | None) -> pl.Series:
