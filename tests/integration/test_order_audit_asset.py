@@ -19,10 +19,10 @@ from assets.stores.tables import LANDED
 from orchestration.definitions import build_defs
 from orchestration.jobs import arrivals_job
 from orchestration.resources import resources_of
-from orchestration.run import FIRST, LAST
+from orchestration.run import FIRST, LAST, Jobs
 from orchestration.settings import Settings
 from transforms import schemas
-from transforms.errors import LakeError
+from transforms.errors import CheckError, LakeError
 from transforms.spec import StreamSpec, load_spec
 
 DAYS = ("1970-01-01", "1970-01-02", "1970-01-03")
@@ -187,7 +187,9 @@ def test_batches_of_one_lane_that_landed_the_wrong_way_round_fail(gauges: Gauges
     swapped = [{**stamp, "batch": n, "handed_out": n, "begun": n, LANDED: -n} for n in (1, 2)]
     schema = gauges.table(schemas.PUBLICATION_STAMPS, DAYS[1]).schema
     gauges.plant(schemas.PUBLICATION_STAMPS, DAYS[1], pl.DataFrame(swapped, schema=schema))
-    assert not gauges.audit()
+    with pytest.raises(CheckError, match=CHECK) as failed:
+        Jobs(gauges.definitions, gauges.instance).run(arrivals_job("gauges"), DAYS)
+    assert failed.value.exit_code == 1
     assert gauges.verdicts()[DAYS[1]] == "FAILED"
     other_lanes = [{**row, "lane": row["batch"]} for row in swapped]
     gauges.plant(schemas.PUBLICATION_STAMPS, DAYS[1], pl.DataFrame(other_lanes, schema=schema))
