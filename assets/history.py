@@ -27,6 +27,7 @@ from transforms.schemas import (
     window_history_schema,
 )
 from transforms.spec import StreamSpec
+from transforms.spec_partitions import GRAIN_US
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,10 @@ class History:
 
     def with_partition(self, windows: pl.DataFrame) -> pl.DataFrame:
         """Add the event partition that the start of each window lies in."""
-        starts = windows[WINDOW_START_US].unique()
-        names = pl.DataFrame(
-            {
-                WINDOW_START_US: starts,
-                EVENT_PARTITION: [self.events.key_of(start) for start in starts],
-            },
-            schema_overrides={EVENT_PARTITION: pl.String()},
-        )
-        return windows.join(names, on=WINDOW_START_US, how="left", maintain_order="left")
+        grain_us = GRAIN_US[self.spec.events.grain]
+        # Event partitions lie on the grid of their grain in UTC: a name for each cell is enough.
+        cell = pl.col(WINDOW_START_US) // grain_us * grain_us
+        cells = windows.select(cell.unique()).to_series().to_list()
+        names = {start_us: self.events.key_of(start_us) for start_us in cells}
+        partition = cell.replace_strict(names, return_dtype=pl.String).alias(EVENT_PARTITION)
+        return windows.with_columns(partition)
