@@ -29,7 +29,7 @@ def with_data(
 ) -> Sequence[str]:
     """Return the partitions from the first to the last that has data and is complete."""
     lasts = [file.last_us for file in files if file.last_us is not None and file.rows]
-    if not lasts:
+    if not lasts or not axis.keys:
         return ()
     upto = axis.up_to(axis.key_of(max(lasts)))
     settled_us = now_us - spec.arrival.settle_us

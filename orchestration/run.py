@@ -28,7 +28,7 @@ from orchestration.jobs import arrivals_job, events_job
 from orchestration.logs import FILE, file_logger
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
-from transforms.errors import CheckError, UsageError
+from transforms.errors import CheckError, SourceError, UsageError
 from transforms.spec import StreamSpec
 from transforms.spec_fields import parse_instant
 
@@ -119,6 +119,11 @@ class Runner:
         landing: Landing = self.resources["landing"]
         self.watcher.say("looking for new and changed files")
         files = landing.of(self.spec).survey()
+        if not files:
+            raise SourceError(
+                f"{self.spec.name}: no file matches {self.spec.source.path}"
+                f" (relative to {self.settings.home})"
+            )
         ready = with_data(self.spec, axis, files, time.time_ns() // 1_000)
         start = partition_of(self.spec, axis, first) if first else None
         end = partition_of(self.spec, axis, last) if last else (ready[-1] if ready else None)
@@ -172,6 +177,10 @@ def partition_of(spec: StreamSpec, axis: Axis, text: str) -> str:
         instant_us = parse_instant(text, spec.arrival.zone)
     except ValueError as error:
         raise UsageError(f"{text}: no partition of {spec.name}, nor {error}") from error
+    if not axis.keys:
+        raise UsageError(
+            f"{text}: {spec.name} has no partition yet, it starts {spec.arrival.start}"
+        )
     first, last = axis.keys[0], axis.keys[-1]
     if not axis.bounds(first).start_us <= instant_us < axis.bounds(last).end_us:
         raise UsageError(f"{text}: {spec.name} has partitions from {first} to {last}")

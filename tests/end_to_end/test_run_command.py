@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +81,23 @@ def test_what_cannot_be_run_is_said_in_one_line(river: River) -> None:
     assert broken.returncode == 2
     assert "profiles.default.grace" in broken.stderr
     (river.settings.streams / "brook.yaml").unlink()
+
+
+def test_a_source_without_files_is_named(tmp_path: Path) -> None:
+    assert River(tmp_path).spec.name == "river"
+    done = lowwater(tmp_path, "run", "river")
+    assert done.returncode == 3
+    assert "river: no file matches landing/*.ndjson" in done.stderr
+
+
+def test_what_is_not_complete_yet_is_left_for_later(tmp_path: Path) -> None:
+    river = River(tmp_path)
+    now_us = time.time_ns() // 1_000
+    assert river.spec.name == "river"
+    spec = river.settings.streams / "river.yaml"
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    spec.write_text(spec.read_text().replace("start: 2024-01-01", f"start: {today}"))
+    river.land([{**LOG[0], "sampled": now_us, "received": now_us}])
+    done = lowwater(tmp_path, "run", "river", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["counts"]["staged"] == 0
