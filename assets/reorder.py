@@ -158,22 +158,34 @@ class _Step:
     carried: Carried
 
     def shard(self, slot: Slot, mark: Mark) -> Reordered:
-        """Judge the rows of a shard, keep what comes of them, verify the books."""
-        spec, unit, axis = self.spec, self.unit, self.axis
-        staged = unit.read(STAGED_EVENTS, partitions=[slot.partition], shard=slot.shard)
-        state = self.carried.take(slot.shard) or state_before(spec, unit, axis, slot)
-        earlier = _earlier(spec, unit, axis, slot, staged)
-        outcome = advance(spec, staged, state, earlier, axis.bounds(slot.partition).end_us)
+        """Judge the rows of a shard, keep what comes of them, verify the books.
+
+        Each step lets go of the rows of the one before: a shard of a partition is in memory once.
+        """
+        before = self.carried.take(slot.shard) or state_before(
+            self.spec, self.unit, self.axis, slot
+        )
+        late, keys, reasons = self._kept(slot, mark, self._judged(slot, before))
+        books = _verified_books(self.spec, self.unit, slot, before.held)
+        return Reordered(slot.partition, books, late, keys, reasons)
+
+    def _judged(self, slot: Slot, before: State) -> Outcome:
+        staged = self.unit.read(STAGED_EVENTS, partitions=[slot.partition], shard=slot.shard)
+        earlier = _earlier(self.spec, self.unit, self.axis, slot, staged)
+        frontier_us = self.axis.bounds(slot.partition).end_us
+        return advance(self.spec, staged, before, earlier, frontier_us)
+
+    def _kept(self, slot: Slot, mark: Mark, outcome: Outcome) -> tuple[int, int, dict[str, int]]:
+        """Write what came of a shard; return late rows, keys, and dead letters by reason."""
         for table, rows in _tables(outcome).items():
-            unit.replace(table, slot, rows)
-        unit.replace(WATERMARKS, slot, outcome.state.watermarks, str(mark))
+            self.unit.replace(table, slot, rows)
+        self.unit.replace(WATERMARKS, slot, outcome.state.watermarks, str(mark))
         self.carried.keep(slot.shard, outcome.state)
-        return Reordered(
-            slot.partition,
-            _verified_books(spec, unit, slot, state.held),
+        reasons = outcome.dead_letters.group_by(REASON).len().sort(REASON)
+        return (
             int(outcome.ordered[IS_LATE].sum()),
             outcome.state.watermarks.height,
-            dict(outcome.dead_letters.group_by(REASON).len().sort(REASON).iter_rows()),
+            dict(reasons.iter_rows()),
         )
 
 
