@@ -64,7 +64,7 @@ def refused_for_room(entrants: Entrants) -> Positions:
     """Return the positions of the rows that meet a full buffer."""
     if not entrants.position.size:
         return entrants.position
-    full = (_occupancy_if_all_enter(entrants) >= entrants.capacity) & ~entrants.held
+    full = (occupancy_if_all_enter(entrants) >= entrants.capacity) & ~entrants.held
     doubtful = np.isin(entrants.codes, np.unique(entrants.codes[full]))
     queue = entrants.where(doubtful)
     starts = _starts(queue.codes)
@@ -72,7 +72,7 @@ def refused_for_room(entrants: Entrants) -> Positions:
     return np.concatenate(parts)
 
 
-def _occupancy_if_all_enter(entrants: Entrants) -> Ints:
+def occupancy_if_all_enter(entrants: Entrants) -> Ints:
     """Return how many rows each row meets in the buffer if no row was ever refused.
 
     A row that entered has left once W is above it. As it was not behind W when it came, all rows

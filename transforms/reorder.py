@@ -41,8 +41,8 @@ from transforms.windows import missed_and_total
 Fates = npt.NDArray[np.uint8]
 
 # From _FUTURE on, fates are dead letters.
-_ACCEPTED, _DUPLICATE, _FUTURE, _CONFLICT, _INVALID, _BEHIND, _OVERFLOW = range(7)
-_REASONS: Final = {
+ACCEPTED, DUPLICATE, _FUTURE, _CONFLICT, _INVALID, _BEHIND, _OVERFLOW = range(7)
+REASONS: Final = {
     _FUTURE: schemas.FUTURE_TIMESTAMP,
     _CONFLICT: schemas.CONFLICTING_DUPLICATE,
     _INVALID: schemas.INVALID_VALUE,
@@ -155,37 +155,67 @@ class _Partition:
 
 
 @dataclass(frozen=True)
-class _Judged:
-    """Fates and lateness by position; ``by_time`` lists all rows but future ones by key and time.
+class Known:
+    """What is true of the rows whatever their grace: all that does not depend on W, by position.
 
-    ``refused_at`` is W before each of the ``refused`` rows, which are the dead letters.
+    ``fates`` are ``ACCEPTED`` for the rows that W decides about. ``by_time`` lists all rows but
+    future ones by key and time.
     """
 
+    rows: Arrivals
     fates: Fates
     late: Mask
     by_time: RowIds
     repeats: Verdicts
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What became of the rows, by position.
+
+    ``refused_at`` is W before each of the ``refused`` rows, which are the dead letters.
+    """
+
+    known: Known
+    fates: Fates
     refused: Positions
     refused_at: Ints
     standing: Standing
 
 
+def apart_from_watermark(spec: StreamSpec, staged: pl.DataFrame) -> tuple[pl.Series, Known]:
+    """Judge the rows of a stream from its start as far as W has no say.
+
+    ``staged`` is as in ``advance``. The names of the keys come first, in the order of their codes.
+    """
+    table = profile_table(spec.profiles.named)
+    state = empty_state(spec)
+    line = line_up(spec, staged, state.held, state.watermarks[schemas.KEY])
+    carried = standing_of(state.watermarks, line.keys, table)
+    arrival = line.numbers(schemas.ARRIVAL_US)
+    part = _Partition(line, arrival, line.profiles(table), table, carried)
+    return line.keys, _before_watermark(part, schemas.row_schema(spec).to_frame())
+
+
 def _judge(part: _Partition, earlier: pl.DataFrame) -> _Judged:
     """Run the tests in the order of the contract: first those that do not depend on W."""
-    line = part.line
-    fates = np.zeros(line.event.size, np.uint8)
+    known, line = _before_watermark(part, earlier), part.line
+    watermark = watermark_before_each(known.rows, part.table)
+    fates = known.fates.copy()
+    fates[(line.event < watermark) & (fates == ACCEPTED) & ~line.is_held] = _BEHIND
+    fates[_meeting_full_buffers(part, fates, known.by_time, watermark)] = _OVERFLOW
+    refused = np.flatnonzero(fates >= _FUTURE)
+    standing = standing_after(known.rows, watermark, part.table)
+    return _Judged(known, fates, refused, watermark[refused], standing)
+
+
+def _before_watermark(part: _Partition, earlier: pl.DataFrame) -> Known:
+    fates = np.zeros(part.line.event.size, np.uint8)
     fates[_is_future(part)] = _FUTURE
     late, order, found = _judge_identities(part, fates, earlier)
-    fates[_is_invalid(line) & (fates == _ACCEPTED)] = _INVALID
-
-    moving = (fates != _FUTURE) & (fates != _DUPLICATE) & ~line.is_held
-    rows = _arrivals(part, moving)
-    watermark = watermark_before_each(rows, part.table)
-    fates[(line.event < watermark) & (fates == _ACCEPTED) & ~line.is_held] = _BEHIND
-    fates[_meeting_full_buffers(part, fates, order, watermark)] = _OVERFLOW
-    refused = np.flatnonzero(fates >= _FUTURE)
-    standing = standing_after(rows, watermark, part.table)
-    return _Judged(fates, late, order, found, refused, watermark[refused], standing)
+    fates[_is_invalid(part.line) & (fates == ACCEPTED)] = _INVALID
+    moving = (fates != _FUTURE) & (fates != DUPLICATE) & ~part.line.is_held
+    return Known(_arrivals(part, moving), fates, late, order, found)
 
 
 def _arrivals(part: _Partition, moving: Mask) -> Arrivals:
@@ -221,7 +251,7 @@ def _judge_identities(
     timeline = by_time(part.line, future, part.carried.max_event)
     late = came_late(part.line, timeline, future, part.carried.max_event)
     found = repeats(part.line, timeline, earlier)
-    fates[found.duplicates] = _DUPLICATE
+    fates[found.duplicates] = DUPLICATE
     fates[found.conflicts] = _CONFLICT
     return late, timeline.order, found
 
@@ -240,7 +270,7 @@ def _meeting_full_buffers(
     )
     if not crowded.any():
         return np.empty(0, np.int64)
-    at = np.flatnonzero(line.groups.spread(crowded) & (fates == _ACCEPTED))
+    at = np.flatnonzero(line.groups.spread(crowded) & (fates == ACCEPTED))
     profile = part.profile if isinstance(part.profile, int) else part.profile[at]
     entrants = Entrants(
         position=at,
@@ -262,22 +292,22 @@ def _reach(carried: Standing, table: ProfileTable) -> int:
 def _settle(line: LineUp, judged: _Judged, standing: Standing, table: ProfileTable) -> Outcome:
     """Release what W has passed, and write down what became of every row."""
     waiting = line.event >= line.groups.spread(standing.watermark)
-    accepted = judged.fates == _ACCEPTED
+    accepted = judged.fates == ACCEPTED
     watermarks = watermarks_of(standing, line.keys, table)
     held = _accepted_rows(line, judged, accepted & waiting)
     return Outcome(
         ordered=_accepted_rows(line, judged, accepted & ~waiting),
         dead_letters=_dead_letters(line, judged),
-        duplicates=_duplicates(line, judged.repeats),
+        duplicates=_duplicates(line, judged.known.repeats),
         state=State(watermarks, held),
     )
 
 
 def _accepted_rows(line: LineUp, judged: _Judged, chosen: Mask) -> pl.DataFrame:
     """Return the rows by key, event time and ``seq``, ready to be released or held."""
-    at = _ties_by_seq(line, judged.by_time[take(chosen, judged.by_time)])
+    at = _ties_by_seq(line, judged.known.by_time[take(chosen, judged.known.by_time)])
     rows = line.rows(at, schemas.row_columns(line.spec))
-    return rows.with_columns(pl.Series(schemas.IS_LATE, take(judged.late, at)))
+    return rows.with_columns(pl.Series(schemas.IS_LATE, take(judged.known.late, at)))
 
 
 def _ties_by_seq(line: LineUp, at: RowIds) -> RowIds:
@@ -301,7 +331,7 @@ def _dead_letters(line: LineUp, judged: _Judged) -> pl.DataFrame:
     windows = missed_and_total(line.spec, pl.Series(line.event[at]), watermark)
     missed = windows[schemas.WINDOWS_MISSED].to_numpy()
     said = {
-        schemas.IS_LATE: pl.Series(judged.late[at]),
+        schemas.IS_LATE: pl.Series(judged.known.late[at]),
         schemas.REASON: _reasons(judged.fates[at], missed),
         schemas.WATERMARK_US: watermark,
         schemas.LATENESS_US: _lateness(line.event[at], judged.refused_at),
@@ -313,7 +343,7 @@ def _dead_letters(line: LineUp, judged: _Judged) -> pl.DataFrame:
 
 def _reasons(fates: Fates, missed: Ints) -> pl.Series:
     """Name the fates of dead letters; a row behind W is late where it missed a closed window."""
-    reasons = pl.Series(fates).replace_strict(_REASONS, return_dtype=pl.String)
+    reasons = pl.Series(fates).replace_strict(REASONS, return_dtype=pl.String)
     late = pl.Series((fates == _BEHIND) & (missed > 0))
     return reasons.set(late, schemas.LATE_CLOSED_WINDOW)
 
