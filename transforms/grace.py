@@ -72,6 +72,9 @@ _ROUND: Final = (
     *(step * DAY_US for step in (1, 1.5, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 90, 180, 365)),
 )
 
+# Candidates that only one in so many of the disordered rows would notice are left out.
+_FEW: Final = 100
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -200,9 +203,9 @@ def candidates(sweep: Sweep, most: int = 50) -> list[int]:
     curable = sweep.needed[sweep.needed != FOREVER]
     if not curable.size:
         return sorted({0, in_force})
-    low, high = int(curable[0]), int(curable[-1])
+    low, high = int(curable[curable.size // _FEW]), int(curable[-1])
     rounds = [int(step) for step in _ROUND]
-    within = [step for last, step in pairwise([0, *rounds]) if step >= low // 10 and last < high]
+    within = [step for last, step in pairwise([0, *rounds]) if step >= low and last < high]
     extra = [high] if high > rounds[-1] else []
     chosen = sorted({0, in_force, *within, *extra})
     while len(chosen) > most:

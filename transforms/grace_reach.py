@@ -9,17 +9,17 @@ Here belongs the reach before each row and over time; what rows, windows and buf
 in ``grace_windows``, ``grace_room`` and ``grace``.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from transforms.arrival_log import Log, profiles_used, with_profile
 from transforms.keyed import (
     FOREVER,
+    NEVER,
     Ints,
     Mask,
+    Packing,
     Positions,
     fit_packing,
     minus,
@@ -90,89 +90,81 @@ def _with_grace(table: ProfileTable, grace_us: dict[int, int]) -> ProfileTable:
 class Knots:
     """How the reach of each key rose over arrival time: ``value`` was reached at ``at``.
 
-    By key, and rising within it. Where ``ramp``, silence let the reach rise evenly since the knot
-    before, ``idle_us`` behind the clock.
+    By key, and rising within it; ``words`` are both packed. Where ``ramp``, silence let the reach
+    rise evenly since the knot before, ``idle_us`` behind the clock.
     """
 
+    packing: Packing
+    words: Ints
     codes: Ints
-    value: Ints
     at: Ints
     ramp: Mask
     idle_us: int
 
     def first_at(self, codes: Ints, targets: Ints) -> Ints:
         """Return when each key reached each target; ``FOREVER`` where it has not yet."""
-        if not self.value.size:
+        if not self.words.size:
             return np.full(targets.size, FOREVER, np.int64)
-        keys = int(max(self.codes[-1], codes.max(initial=0))) + 1
-        packing = fit_packing(keys, self.value, targets)
-        found = np.searchsorted(packing.pack(self.codes, self.value), packing.pack(codes, targets))
-        knot = np.minimum(found, self.value.size - 1)
-        reached = (found < self.value.size) & (self.codes[knot] == codes)
+        sought = self.packing.pack(codes, np.minimum(targets, self.packing.high))
+        found = np.searchsorted(self.words, sought)
+        knot = np.minimum(found, self.words.size - 1)
+        reached = (found < self.words.size) & (self.codes[knot] == codes)
+        reached &= targets <= self.packing.high
         at = np.where(self.ramp[knot], minus(targets, -self.idle_us), self.at[knot])
         return np.where(reached, at, FOREVER)
 
 
+Steps = tuple[Ints, Ints, Ints, Mask]
+
+
 def knots_of(log: Log, table: ProfileTable, profile: int, until_us: int) -> Knots:
     """Return how the reach of a profile rose, silences up to ``until_us`` among it."""
-    rows = log.rows
-    idle = int(table.idle[profile])
+    rows, idle = log.rows, int(table.idle[profile])
     moving = np.flatnonzero(rows.moving)
-    if isinstance(rows.profile, int) and rows.profile != profile:
-        moving = moving[:0]
-    steps = [_pushes(rows, moving, profile)]
-    if idle != FOREVER and moving.size:
-        steps += _silences(rows, moving, profile, idle, until_us)
-    codes, value, at, kind = (np.concatenate(column) for column in zip(*steps, strict=True))
-    if len(steps) > 1:
-        order = np.lexsort((value, kind, at, codes))
-        codes, value, at, kind = codes[order], value[order], at[order], kind[order]
-    return _rising(codes, value, at, kind == _SILENCE_ENDS, idle)
+    steps = _pushes(rows, moving, profile)
+    if idle != FOREVER:
+        steps = _with_silences(steps, _is_of(rows, moving, profile), idle, until_us)
+    return _rising(steps, keys=log.keys.len(), idle=idle)
 
 
-Kinds = npt.NDArray[np.uint8]
-Steps = tuple[Ints, Ints, Ints, Kinds]
-# What is taken first at one arrival: a row ends a silence before it is judged.
-_SILENCE_BEGINS, _SILENCE_ENDS, _PUSH = range(3)
-
-
-def _of_kind(kind: int, size: int) -> Kinds:
-    return np.full(size, kind, np.uint8)
+def _is_of(rows: Arrivals, moving: Positions, profile: int) -> Mask:
+    if isinstance(rows.profile, int):
+        return np.full(moving.size, rows.profile == profile)
+    own: Mask = rows.profile[moving] == profile
+    return own
 
 
 def _pushes(rows: Arrivals, moving: Positions, profile: int) -> Steps:
-    """Return the steps that rows of the profile make by their event time."""
-    at = moving
-    if not isinstance(rows.profile, int):
-        at = moving[rows.profile[moving] == profile]
-    codes = rows.groups.codes[at].astype(np.int64)
-    return codes, rows.event[at], rows.arrival[at], _of_kind(_PUSH, at.size)
-
-
-def _silences(
-    rows: Arrivals, moving: Positions, profile: int, idle: int, until_us: int
-) -> Sequence[Steps]:
-    """Return where silences after rows of the profile began to count, and where they ended."""
+    """Return a step for every moving row; those of another profile push nothing."""
     codes = rows.groups.codes[moving].astype(np.int64)
-    heard = rows.arrival[moving]
-    ended = np.full(moving.size, until_us, np.int64)
+    own = _is_of(rows, moving, profile)
+    value = np.where(own, rows.event[moving], NEVER)
+    return codes, value, rows.arrival[moving], np.zeros(moving.size, np.bool_)
+
+
+def _with_silences(steps: Steps, own: Mask, idle: int, until_us: int) -> Steps:
+    """Put after each row of the profile where its silence began to count, and where it ended."""
+    codes, _, heard, _ = steps
+    ended = np.full(codes.size, until_us, np.int64)
     same = codes[1:] == codes[:-1]
     ended[:-1][same] = heard[1:][same]
-    silent = minus(ended, heard) >= idle
-    if not isinstance(rows.profile, int):
-        silent &= rows.profile[moving] == profile
-    codes, heard, ended = codes[silent], heard[silent], ended[silent]
-    return (
-        (codes, heard, minus(heard, -idle), _of_kind(_SILENCE_BEGINS, codes.size)),
-        (codes, minus(ended, idle), ended, _of_kind(_SILENCE_ENDS, codes.size)),
-    )
+    silent = np.flatnonzero((minus(ended, heard) >= idle) & own)
+    begins, ends = heard[silent], ended[silent]
+    values = np.stack([begins, minus(ends, idle)], axis=1)
+    times = np.stack([minus(begins, -idle), ends], axis=1)
+    ramps = np.broadcast_to([False, True], values.shape)
+    pairs = (np.repeat(codes[silent], 2), *(pair.reshape(-1) for pair in (values, times, ramps)))
+    place = np.repeat(silent + 1, 2)
+    inserted = (np.insert(*both) for both in zip(steps, [place] * len(steps), pairs, strict=True))
+    codes, value, at, ramp = inserted
+    return codes, value, at, ramp
 
 
-def _rising(codes: Ints, value: Ints, at: Ints, ramp: Mask, idle: int) -> Knots:
+def _rising(steps: Steps, keys: int, idle: int) -> Knots:
     """Keep the steps that rise above all before them in their key."""
-    packing = fit_packing(int(codes[-1]) + 1 if codes.size else 1, value)
+    codes, value, at, ramp = steps
+    packing = fit_packing(keys, value)
     words = packing.pack(codes, value)
-    newest = np.maximum.accumulate(words) if words.size else words
     rises = np.ones(words.size, np.bool_)
-    rises[1:] = words[1:] > newest[:-1]
-    return Knots(codes[rises], value[rises], at[rises], ramp[rises], idle)
+    rises[1:] = words[1:] > np.maximum.accumulate(words)[:-1]
+    return Knots(packing, words[rises], codes[rises], at[rises], ramp[rises], idle)

@@ -49,8 +49,10 @@ class Room:
     def _words(self) -> Ints | None:
         """Key and event time as one number; those of two keys are further apart than any times."""
         codes, event = self.by_time
-        low = int(event.min(initial=0))
-        bits = (int(event.max(initial=0)) - low).bit_length() + 1
+        if not event.size:
+            return None
+        low = int(event.min())
+        bits = (int(event.max()) - low).bit_length() + 1
         if bits + self._counts.size.bit_length() > _WORD_BITS:
             return None
         return np.left_shift(codes, bits, dtype=np.int64) | (event - low)
@@ -89,7 +91,7 @@ class Room:
     def _crowded(self, rows: int, grace_us: int) -> Mask:
         """Tell which keys have so many rows within a grace: only they can need more room."""
         codes, event = self.by_time
-        if self._words is None or not event.size:
+        if self._words is None:
             return keys_within_reach(codes, event, self._counts.size, rows, grace_us)
         # All times of a key are this close, and two keys are further apart.
         within = min(grace_us, int(event.max()) - int(event.min()))

@@ -115,8 +115,11 @@ def _counted_by_time(reach: Reach) -> Positions:
 
 def _least_between(values: Ints, low: Positions, high: Positions) -> Ints:
     """Return the least of the values from each low to each high (exclusive); none is empty."""
-    edges = np.stack([low, high], axis=1).reshape(-1)
-    least: Ints = np.minimum.reduceat(np.append(values, FOREVER), edges)[::2]
+    # From the last to the first: then nothing is computed between a high and the low after it.
+    order = np.argsort(low)[::-1]
+    edges = np.stack([low[order], high[order]], axis=1).reshape(-1)
+    least = np.empty_like(low)
+    least[order] = np.minimum.reduceat(np.append(values, FOREVER), edges)[::2]
     return least
 
 
