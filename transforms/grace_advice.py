@@ -1,0 +1,250 @@
+"""What a sweep says to a person: the grace to choose, the capacity that goes with it, in words.
+
+The rule, which the words repeat: the advised grace is the knee of the curve, or, if that leaves
+more rows behind than are allowed (by default 1 %), the smallest candidate that does not. The
+capacity is grace x peak rate x 1.5, and no less than the measured peak x 1.5.
+
+Here belongs choosing and wording. The figures are those of ``grace``; where they are shown is no
+matter of this module.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import ceil
+from typing import Any, Final
+
+import polars as pl
+
+from transforms.durations import DAY_US, HOUR_US, MINUTE_US, SECOND_US, format_duration
+from transforms.grace import (
+    AMENDED,
+    BEHIND_FRACTION,
+    DEAD,
+    DELAY_MEDIAN_US,
+    GRACE_US,
+    PEAK_ROWS,
+    Sweep,
+    busiest_rate,
+    candidates,
+    knee,
+    sampling_interval,
+)
+from transforms.grace_windows import shortest_window
+from transforms.keyed import FOREVER
+
+ALLOWED_BEHIND: Final = 0.01
+HEADROOM: Final = 1.5
+# p99.9 is near the grace in force from this part of it on.
+NEAR: Final = 0.8
+# The peak rate is that of the busiest span of so many usual intervals, of a minute at least.
+_SPAN_INTERVALS: Final = 10
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The room a grace takes: ``by_rate`` is grace x peak rate x 1.5, ``measured`` the peak."""
+
+    rows: int
+    by_rate: int
+    measured: int
+    rate_per_s: float
+    span_us: int
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the stored arrivals of one profile say; ``curve`` has a row for each candidate.
+
+    ``in_force``, ``advised`` and, in a what-if, ``tried`` are points of the curve; the first and
+    the last are judged with the capacity in force.
+    """
+
+    profile: str
+    keys: int
+    window: str
+    curve: pl.DataFrame
+    in_force: dict[str, Any]
+    advised: dict[str, Any]
+    tried: dict[str, Any] | None
+    knee_us: int | None
+    allowed: float
+    needed_p999_us: int
+    capacity_in_force: int
+    capacity: Capacity
+    days: float
+
+    @property
+    def warnings(self) -> list[str]:
+        """What needs a person's attention."""
+        return list(_warnings(self))
+
+    @property
+    def words(self) -> list[str]:
+        """The advice in sentences."""
+        return list(_words(self))
+
+    def as_record(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        record = asdict(self) | {"curve": self.curve.to_dicts()}
+        return record | {"words": self.words, "warnings": self.warnings}
+
+
+def advise(
+    sweep: Sweep,
+    *,
+    tried: Sweep | None = None,
+    allowed: float = ALLOWED_BEHIND,
+    graces: list[int] | None = None,
+) -> Advice | None:
+    """Judge candidates and choose; None where no row uses the profile.
+
+    ``tried`` is the sweep of the same rows under other numbers, for a what-if.
+    """
+    if not sweep.rows:
+        return None
+    curve = sweep.curve(graces or candidates(sweep))
+    at_knee = knee(curve)
+    chosen = _choose(curve, at_knee, allowed)
+    arrivals = sweep.reach.log.rows.arrival
+    return Advice(
+        profile=sweep.profile,
+        keys=sweep.reach.log.keys.len(),
+        window=shortest_window(sweep.spec).name,
+        curve=curve,
+        in_force=_in_force(sweep),
+        advised=chosen,
+        tried=None if tried is None else _in_force(tried),
+        knee_us=at_knee,
+        allowed=allowed,
+        needed_p999_us=sweep.needed_quantile(0.999),
+        capacity_in_force=sweep.spec.profiles.named[sweep.profile].capacity,
+        capacity=capacity_of(sweep, chosen),
+        days=max(int(arrivals.max()) - int(arrivals.min()), HOUR_US) / DAY_US,
+    )
+
+
+def _in_force(sweep: Sweep) -> dict[str, Any]:
+    numbers = sweep.spec.profiles.named[sweep.profile]
+    return sweep.point(numbers.grace_us, numbers.capacity)
+
+
+def _choose(curve: pl.DataFrame, at_knee: int | None, allowed: float) -> dict[str, Any]:
+    """Return the point of the knee, or the first after it that leaves few enough rows behind."""
+    from_knee = curve.filter(pl.col(GRACE_US) >= (at_knee or 0))
+    enough = from_knee.filter(pl.col(BEHIND_FRACTION) <= allowed)
+    return (enough.head(1) if enough.height else curve.tail(1)).row(0, named=True)
+
+
+def capacity_of(sweep: Sweep, point: dict[str, Any]) -> Capacity:
+    """Return the capacity that goes with a point of the curve."""
+    span = max(MINUTE_US, _SPAN_INTERVALS * sampling_interval(sweep))
+    rate = busiest_rate(sweep, span)
+    by_rate = ceil(point[GRACE_US] / SECOND_US * rate * HEADROOM)
+    measured = point[PEAK_ROWS]
+    rows = max(by_rate, ceil(measured * HEADROOM), 1)
+    return Capacity(rows, by_rate, measured, rate, span)
+
+
+def _warnings(advice: Advice) -> Iterator[str]:
+    grace = advice.in_force[GRACE_US]
+    needed = advice.needed_p999_us
+    if needed >= FOREVER:
+        yield "more than one row in a thousand is behind whatever the grace: its key has another"
+    elif needed > grace:
+        yield (
+            f"one row in a thousand comes more than {plain(needed)} behind the newest of its key,"
+            f" beyond the grace in force of {plain(grace)}"
+        )
+    elif grace and needed >= NEAR * grace:
+        yield (
+            f"p99.9 of the rows needs {plain(needed)}, which nears the grace in force of"
+            f" {plain(grace)}: a little more lateness becomes dead letters"
+        )
+    if advice.in_force[PEAK_ROWS] > advice.capacity_in_force:
+        yield (
+            f"the busiest key needs room for {advice.in_force[PEAK_ROWS]:,} rows, the capacity in"
+            f" force is {advice.capacity_in_force:,}: rows are refused for want of room"
+        )
+
+
+def _words(advice: Advice) -> Iterator[str]:
+    point = advice.advised
+    if point[BEHIND_FRACTION] == 0 and advice.curve[BEHIND_FRACTION].max() == 0:
+        yield "no row comes behind a newer one of its key: no grace is needed for order"
+    else:
+        yield f"choose a grace of {plain(point[GRACE_US])}: {_why(advice)}"
+    yield _room(advice)
+    yield from _change(advice)
+
+
+def _why(advice: Advice) -> str:
+    point, behind = advice.advised, f"{percent(advice.advised[BEHIND_FRACTION])} of rows behind"
+    if advice.knee_us is None:
+        return f"it leaves {behind}"
+    if point[GRACE_US] == advice.knee_us:
+        return f"the knee of the curve; it leaves {behind}"
+    at_knee = advice.curve.filter(pl.col(GRACE_US) == advice.knee_us).row(0, named=True)
+    knee_words = f"the knee at {plain(advice.knee_us)} leaves {percent(at_knee[BEHIND_FRACTION])},"
+    if point[BEHIND_FRACTION] <= advice.allowed:
+        return f"{knee_words} this is the first with at most {percent(advice.allowed)} ({behind})"
+    return f"{knee_words} and no candidate leaves at most {percent(advice.allowed)}: {behind}"
+
+
+def _room(advice: Advice) -> str:
+    room, grace = advice.capacity, plain(advice.advised[GRACE_US])
+    rate = f"{room.rate_per_s:.3g} rows/s in its busiest {plain(room.span_us)}"
+    words = f"capacity {room.rows:,}: {grace} x {rate} x {HEADROOM:g} = {room.by_rate:,}"
+    words += f"; the fullest buffer measured needs {room.measured:,}"
+    if room.by_rate < room.measured:
+        words += f", more than that, so the capacity is {room.measured:,} x {HEADROOM:g}"
+    return words
+
+
+def _change(advice: Advice) -> Iterator[str]:
+    """Say what going from the grace in force to the advised one, and to the tried one, costs."""
+    now = advice.in_force
+    if advice.advised[GRACE_US] == now[GRACE_US]:
+        yield f"the grace in force, {plain(now[GRACE_US])}, is the one to choose: nothing to change"
+    else:
+        yield f"{cost(now, advice.advised, advice.days)}"
+    if advice.tried is not None:
+        yield f"tried: {cost(now, advice.tried, advice.days)}"
+
+
+def cost(old: dict[str, Any], new: dict[str, Any], days: float) -> str:
+    """Say what changes from one point to another, counts by day."""
+    change = f"from {plain(old[GRACE_US])} to {plain(new[GRACE_US])}"
+    dead = _more_or_fewer((new[DEAD] - old[DEAD]) / days, "dead letters a day")
+    amended = _more_or_fewer((new[AMENDED] - old[AMENDED]) / days, "amended windows a day")
+    parts = [dead, amended]
+    if old[DELAY_MEDIAN_US] is not None and new[DELAY_MEDIAN_US] is not None:
+        later = new[DELAY_MEDIAN_US] - old[DELAY_MEDIAN_US]
+        parts.append(f"windows {plain(abs(later))} {'later' if later >= 0 else 'sooner'} (median)")
+    parts.append(f"room for {new[PEAK_ROWS]:,} rows instead of {old[PEAK_ROWS]:,}")
+    return f"{change}: {', '.join(parts)}"
+
+
+def _more_or_fewer(count: float, what: str) -> str:
+    size = f"{abs(count):,.0f}" if abs(count) >= HEADROOM * 10 else f"{abs(count):.2g}"
+    return f"{size} {'fewer' if count < 0 else 'more'} {what}"
+
+
+_UNITS: Final = ((DAY_US, "d"), (HOUR_US, "h"), (MINUTE_US, "m"), (SECOND_US, "s"), (1000, "ms"))
+
+
+def plain(us: int) -> str:
+    """Return a duration with two or three digits, as a person would say it: ``97.6s``, ``2.5h``."""
+    if us < 0:
+        return f"-{plain(-us)}"
+    for unit, name in _UNITS:
+        if us >= unit:
+            number = us / unit
+            if name in {"m", "h"} and number < HEADROOM and us % unit:
+                continue
+            return f"{number:.3g}{name}" if number < 1000 else f"{number:,.0f}{name}"  # noqa: PLR2004
+    return format_duration(us)
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with two digits that mean something."""
+    return f"{100 * share:.2g} %" if share < 1 else "100 %"
