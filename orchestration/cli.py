@@ -23,6 +23,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "replay": "orchestration.commands.replay",
     "check": "orchestration.commands.check",
     "dead-letters": "orchestration.commands.dead_letters",
+    "grace": "orchestration.commands.grace",
     "audit-order": "orchestration.commands.audit_order",
     "ui": "orchestration.commands.ui",
 }

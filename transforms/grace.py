@@ -233,7 +233,8 @@ def knee(curve: pl.DataFrame) -> int | None:
     along = np.log(np.maximum(grace, least / 2))
     x = (along - along[0]) / (along[-1] - along[0])
     y = (behind - behind[-1]) / (behind[0] - behind[-1])
-    return int(grace[np.argmax(1 - x - y)])
+    below = 1 - x - y
+    return int(grace[below.argmax()]) if below.max() > 0 else None
 
 
 def busiest_rate(sweep: Sweep, span_us: int) -> float:

@@ -1,8 +1,10 @@
 """What a sweep says to a person: the grace to choose, the capacity that goes with it, in words.
 
-The rule, which the words repeat: the advised grace is the knee of the curve, or, if that leaves
-more rows behind than are allowed (by default 1 %), the smallest candidate that does not. The
-capacity is grace x peak rate x 1.5, and no less than the measured peak x 1.5.
+The rule, which the words repeat: the advised grace is the smallest candidate that leaves no more
+rows behind than are allowed (by default 1 %). A larger one is advised where it is cheap, which is
+to say that it delays the median window by a tenth of the window's length at most: the knee of the
+curve, or else the grace in force, which then may stay. The capacity is grace x peak rate x 1.5, and
+no less than the measured peak x 1.5.
 
 Here belongs choosing and wording. The figures are those of ``grace``; where they are shown is no
 matter of this module.
@@ -36,6 +38,8 @@ ALLOWED_BEHIND: Final = 0.01
 HEADROOM: Final = 1.5
 # p99.9 is near the grace in force from this part of it on.
 NEAR: Final = 0.8
+# A knee is cheap that delays windows by one part in so many of their length.
+CHEAP: Final = 10
 # The peak rate is that of the busiest span of so many usual intervals, of a minute at least.
 _SPAN_INTERVALS: Final = 10
 
@@ -104,14 +108,16 @@ def advise(
         return None
     curve = sweep.curve(graces or candidates(sweep))
     at_knee = knee(curve)
-    chosen = _choose(curve, at_knee, allowed)
+    in_force = _in_force(sweep)
+    cheap = shortest_window(sweep.spec).max_length_us // CHEAP
+    chosen = _choose(curve, [at_knee, in_force[GRACE_US]], allowed, cheap)
     arrivals = sweep.reach.log.rows.arrival
     return Advice(
         profile=sweep.profile,
         keys=sweep.reach.log.keys.len(),
         window=shortest_window(sweep.spec).name,
         curve=curve,
-        in_force=_in_force(sweep),
+        in_force=in_force,
         advised=chosen,
         tried=None if tried is None else _in_force(tried),
         knee_us=at_knee,
@@ -128,11 +134,29 @@ def _in_force(sweep: Sweep) -> dict[str, Any]:
     return sweep.point(numbers.grace_us, numbers.capacity)
 
 
-def _choose(curve: pl.DataFrame, at_knee: int | None, allowed: float) -> dict[str, Any]:
-    """Return the point of the knee, or the first after it that leaves few enough rows behind."""
-    from_knee = curve.filter(pl.col(GRACE_US) >= (at_knee or 0))
-    enough = from_knee.filter(pl.col(BEHIND_FRACTION) <= allowed)
-    return (enough.head(1) if enough.height else curve.tail(1)).row(0, named=True)
+def _choose(
+    curve: pl.DataFrame, larger: list[int | None], allowed: float, cheap_us: int
+) -> dict[str, Any]:
+    """Return the first point that leaves few enough rows behind, or the first of cheap larger ones.
+
+    ``larger`` are graces that deserve it, the best first.
+    """
+    enough = curve.filter(pl.col(BEHIND_FRACTION) <= allowed)
+    first = (enough.head(1) if enough.height else curve.tail(1)).row(0, named=True)
+    deserving = (point_at(curve, grace) for grace in larger if grace is not None)
+    return next((point for point in deserving if _is_cheap(first, point, cheap_us)), first)
+
+
+def _is_cheap(first: dict[str, Any], other: dict[str, Any], cheap_us: int) -> bool:
+    delays = first[DELAY_MEDIAN_US], other[DELAY_MEDIAN_US]
+    if None in delays or other[GRACE_US] < first[GRACE_US]:
+        return False
+    return bool(delays[1] - delays[0] <= cheap_us)
+
+
+def point_at(curve: pl.DataFrame, grace_us: int) -> dict[str, Any]:
+    """Return the point of a candidate."""
+    return curve.filter(pl.col(GRACE_US) == grace_us).row(0, named=True)
 
 
 def capacity_of(sweep: Sweep, point: dict[str, Any]) -> Capacity:
@@ -178,16 +202,23 @@ def _words(advice: Advice) -> Iterator[str]:
 
 
 def _why(advice: Advice) -> str:
-    point, behind = advice.advised, f"{percent(advice.advised[BEHIND_FRACTION])} of rows behind"
-    if advice.knee_us is None:
-        return f"it leaves {behind}"
-    if point[GRACE_US] == advice.knee_us:
-        return f"the knee of the curve; it leaves {behind}"
-    at_knee = advice.curve.filter(pl.col(GRACE_US) == advice.knee_us).row(0, named=True)
-    knee_words = f"the knee at {plain(advice.knee_us)} leaves {percent(at_knee[BEHIND_FRACTION])},"
-    if point[BEHIND_FRACTION] <= advice.allowed:
-        return f"{knee_words} this is the first with at most {percent(advice.allowed)} ({behind})"
-    return f"{knee_words} and no candidate leaves at most {percent(advice.allowed)}: {behind}"
+    grace, behind = advice.advised[GRACE_US], f"{percent(advice.advised[BEHIND_FRACTION])} of rows"
+    if advice.advised[BEHIND_FRACTION] > advice.allowed:
+        why = f"no candidate leaves less than its {behind} behind"
+    elif grace == advice.knee_us:
+        return f"the knee of the curve, which leaves {behind} behind"
+    elif grace == advice.in_force[GRACE_US]:
+        why = f"the one in force leaves {behind} behind, and less would publish hardly sooner"
+    else:
+        why = f"the smallest that leaves at most {percent(advice.allowed)} behind, namely {behind}"
+    return f"{why}; {_knee(advice)}" if advice.knee_us is not None else why
+
+
+def _knee(advice: Advice) -> str:
+    at_knee = point_at(advice.curve, advice.knee_us or 0)
+    behind, delay = percent(at_knee[BEHIND_FRACTION]), at_knee[DELAY_MEDIAN_US]
+    when = "" if delay is None else f", windows {plain(delay)} after their end"
+    return f"the knee, {plain(at_knee[GRACE_US])}, would leave {behind}{when}"
 
 
 def _room(advice: Advice) -> str:
@@ -195,8 +226,8 @@ def _room(advice: Advice) -> str:
     rate = f"{room.rate_per_s:.3g} rows/s in its busiest {plain(room.span_us)}"
     words = f"capacity {room.rows:,}: {grace} x {rate} x {HEADROOM:g} = {room.by_rate:,}"
     words += f"; the fullest buffer measured needs {room.measured:,}"
-    if room.by_rate < room.measured:
-        words += f", more than that, so the capacity is {room.measured:,} x {HEADROOM:g}"
+    if room.by_rate < room.measured * HEADROOM:
+        words += f", so the capacity is {room.measured:,} x {HEADROOM:g}"
     return words
 
 
