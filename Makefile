@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-the-lock
 
-.PHONY: setup demo test check ui bench lock clean
+.PHONY: setup demo demo-fleet test check ui bench lock clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)  ## the virtual environment, from the lock file with hashes
@@ -19,6 +19,11 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## New York's flights of 2013 through the whole platform
 	$(BIN)/python samples/flights.py
 	$(BIN)/lowwater run nyc_departures
+
+demo-fleet: $(STAMP)  ## a made-up network through a flood and a wildfire, and which grace its links need
+	$(BIN)/python samples/fleet.py
+	$(BIN)/lowwater run fleet
+	$(BIN)/lowwater grace fleet
 
 test: $(STAMP)  ## every test that needs no browser
 	$(BIN)/pytest -m "not ui"

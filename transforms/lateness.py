@@ -160,11 +160,15 @@ def bucket_ends_us() -> list[int]:
 def look_alikes(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the keys whose delays are unlike their profile and like another, and like which.
 
-    Compared are the median and p95 of the delay, in doublings; a profile's are the medians over its
-    keys. Columns ``key`` and ``looks_like``.
+    Compared are the median and p95 of the delay above its p05, so that a wrong clock is no other
+    link, in doublings; a profile's are the medians over its keys. Columns ``key``, ``looks_like``.
     """
+    small = pl.col(DELAY_US).quantile(0.05, "higher")
     shape = [
-        pl.col(DELAY_US).quantile(share, "higher").clip(lower_bound=_FLOOR_US).log(2).alias(name)
+        (pl.col(DELAY_US).quantile(share, "higher") - small)
+        .clip(lower_bound=_FLOOR_US)
+        .log(2)
+        .alias(name)
         for name, share in (("usual", 0.5), ("high", 0.95))
     ]
     keys = rows.group_by(KEY).agg(pl.col(PROFILE).last(), pl.len().alias("rows"), *shape)
