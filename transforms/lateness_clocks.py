@@ -39,6 +39,7 @@ _ZONE_TOLERANCE: Final = 2 * MINUTE_US
 _FURTHEST_ZONE: Final = 14 * 60 * MINUTE_US
 _JUMP_LEAST: Final = 5 * MINUTE_US
 _JUMP_INTERVALS: Final = 20
+_ROWS_AROUND: Final = 4
 _WRAPS: Final = (1 << 32, (1 << 32) * 1000)
 _WRAP_TOLERANCE: Final = 2_000_000
 
@@ -106,11 +107,16 @@ def _jumps(rows: pl.DataFrame, intervals: pl.DataFrame) -> pl.DataFrame:
     )
     most = pl.max_horizontal(pl.lit(_JUMP_LEAST), _JUMP_INTERVALS * pl.col(INTERVAL_US))
     unexplained = pl.col(EVENT_STEP_US) - pl.col(ARRIVAL_STEP_US)
-    runs_on = unexplained.shift(-1).abs() <= most // _SPAN_ROWS
-    unhurried = pl.col(ARRIVAL_STEP_US).shift(-1) >= pl.col(INTERVAL_US) // 4
-    jump = (unexplained.abs() > most) & (pl.col(EVENT_STEP_US).abs() > most) & runs_on & unhurried
-    same_key = pl.col(KEY) == pl.col(KEY).shift(-1)
-    jumps = stepped.select(KEY, (jump & same_key).fill_null(value=False).alias("clock_jumps"))
+    # The rows around it must come as live ones do, or it is a flush, or a row that was held up.
+    around = [row for row in range(-_ROWS_AROUND, _ROWS_AROUND + 1) if row != 0]
+    runs_on = pl.all_horizontal(
+        (unexplained.shift(row).abs() <= most // _SPAN_ROWS)
+        & (pl.col(ARRIVAL_STEP_US).shift(row) >= pl.col(INTERVAL_US) // 4)
+        & (pl.col(KEY) == pl.col(KEY).shift(row))
+        for row in around
+    )
+    jump = (unexplained.abs() > most) & (pl.col(EVENT_STEP_US).abs() > most) & runs_on
+    jumps = stepped.select(KEY, jump.fill_null(value=False).alias("clock_jumps"))
     return jumps.group_by(KEY).agg(pl.col("clock_jumps").sum())
 
 
