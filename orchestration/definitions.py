@@ -10,6 +10,8 @@ from collections.abc import Mapping
 import dagster as dg
 
 from assets.checks import checks_of
+from assets.grace import grace_assets
+from assets.lateness import lateness_assets
 from assets.order_audit import order_audit_assets
 from assets.partitions import Axis
 from assets.publication import publication_assets
@@ -68,6 +70,8 @@ def stream_defs(spec: StreamSpec) -> dg.Definitions:
             publication_assets(spec, arrivals, events),
             order_audit_assets(spec, arrivals),
             reconcile_assets(spec, arrivals, events),
+            lateness_assets(spec, arrivals),
+            grace_assets(spec, arrivals),
         ],
         asset_checks=checks_of(spec, arrivals),
         jobs=jobs_of(spec),

@@ -1,4 +1,4 @@
-"""The jobs of a stream: one over arrival partitions, one over event partitions.
+"""The jobs of a stream: over arrival partitions, over event partitions, over all that is stored.
 
 Here belongs which assets run together. No job can hold assets of both axes.
 """
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     )
 
 EVENT_ASSETS: Final = (schemas.AMENDED_WINDOWS,)
+ADVICE_ASSETS: Final = (schemas.LATENESS_PROFILE, schemas.GRACE_ADVICE)
 ARRIVALS: Final = "Take arrival partitions in, reorder them, publish the windows they close."
 EVENTS: Final = "Give windows whose rows changed another revision, by event partition."
+ADVICE: Final = "Profile how late rows come, and say which grace to choose."
 
 
 def arrivals_job(stream: str) -> str:
@@ -32,13 +34,22 @@ def events_job(stream: str) -> str:
     return f"{stream}_events"
 
 
+def advice_job(stream: str) -> str:
+    """Return the name of the job over all stored arrivals."""
+    return f"{stream}_advice"
+
+
 def jobs_of(spec: StreamSpec) -> list["UnresolvedAssetJobDefinition"]:
-    """Return both jobs of a stream."""
-    of_events = dg.AssetSelection.assets(*(asset_key(spec, name) for name in EVENT_ASSETS))
-    of_arrivals = dg.AssetSelection.key_prefixes(spec.name) - of_events
+    """Return the jobs of a stream."""
+    of_events, of_advice = (
+        dg.AssetSelection.assets(*(asset_key(spec, name) for name in names))
+        for names in (EVENT_ASSETS, ADVICE_ASSETS)
+    )
+    of_arrivals = dg.AssetSelection.key_prefixes(spec.name) - of_events - of_advice
     return [
         _job(spec, arrivals_job(spec.name), of_arrivals, ARRIVALS),
         _job(spec, events_job(spec.name), of_events, EVENTS),
+        _job(spec, advice_job(spec.name), of_advice, ADVICE),
     ]
 
 

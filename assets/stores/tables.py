@@ -13,10 +13,15 @@ from assets.stores.lake import Lake
 from assets.stores.unit_of_work import UnitOfWork
 from transforms import schemas
 from transforms.digest import LANE_0, row_lanes
+from transforms.grace_report import ADVICE_SCHEMA
+from transforms.lateness import PROFILE_SCHEMA
 from transforms.spec import StreamSpec
 
 # Tables cut by event partition; all others are cut by arrival partition.
 EVENT_TABLES: Final = (schemas.WINDOW_HISTORY, schemas.AMENDED_WINDOWS)
+
+# Tables of a whole stream, which no partition cuts: they are kept under this name.
+WHOLE: Final = "all"
 
 # Columns of `staged_sources`, beside what names a file.
 NAME: Final = "name"
@@ -88,6 +93,8 @@ _PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.HELD_EVENTS: schemas.ordered_schema,
     schemas.WINDOW_HISTORY: schemas.window_history_schema,
     schemas.PUBLICATION_STAMPS: lambda _: _STAMPS,
+    schemas.LATENESS_PROFILE: lambda _: PROFILE_SCHEMA,
+    schemas.GRACE_ADVICE: lambda _: ADVICE_SCHEMA,
 }
 
 

@@ -5,7 +5,7 @@ Here belongs how the sweep and its advice are told. What is computed is in ``orc
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,16 +15,11 @@ from orchestration.specs import load_specs
 from transforms.errors import UsageError
 
 if TYPE_CHECKING:
-    from orchestration.grace import Report
     from transforms.grace_advice import Advice
+    from transforms.grace_report import Report
     from transforms.spec import StreamSpec
 
 SPEC_ENDINGS: Final = (".yaml", ".yml")
-LINES: Final = 16
-HEADER: Final = (
-    *("grace", "behind", "dead letters", "amended", "first late"),
-    *("delay p50", "p95", "peak rows", ""),
-)
 
 
 def command(
@@ -53,7 +48,9 @@ def command(
     Every candidate is judged as reordering all arrivals from the start would judge it, with room
     for all rows; nothing is changed.
     """
-    from orchestration import grace  # noqa: PLC0415 - Polars and Dagster take their time
+    # Polars and Dagster take their time to import; a wrong name need not wait for them.
+    from orchestration import grace  # noqa: PLC0415
+    from transforms.grace_report import report  # noqa: PLC0415
 
     spec = spec_of(stream, inputs or [])
     graces = grace.parse_graces(spec, tried or [])
@@ -61,7 +58,7 @@ def command(
         log, until_us = grace.log_of_files(spec, inputs), None
     else:
         log, until_us = grace.log_of_lake(Settings.from_environment(), spec)
-    found = grace.report(spec, log, until_us=until_us, tried=graces, allowed=allowed / 100)
+    found = report(spec, log, until_us=until_us, tried=graces, allowed=allowed / 100)
     show(found.as_record(), lines(found), as_json=as_json)
 
 
@@ -99,6 +96,8 @@ def lines(report: "Report") -> Iterator[str]:
 
 def profile_lines(advice: "Advice") -> Iterator[str]:
     """Tell one profile: the curve, the advice, the warnings."""
+    from transforms.grace_report import HEADER, cells, shown  # noqa: PLC0415
+
     yield (
         f"profile {advice.profile}: {advice.in_force['rows']:,} rows of {advice.keys:,} keys"
         f" over {advice.days:.3g} days; delay of windows {advice.window}"
@@ -106,47 +105,6 @@ def profile_lines(advice: "Advice") -> Iterator[str]:
     yield from aligned([HEADER, *(cells(advice, point) for point in shown(advice))])
     yield from (f"  {words}" for words in advice.words)
     yield from (f"  warning: {words}" for words in advice.warnings)
-
-
-def shown(advice: "Advice") -> Sequence[dict[str, Any]]:
-    """Return the points worth a line: those with a name, and some between; a what-if with them."""
-    named = {advice.in_force["grace_us"], advice.advised["grace_us"], advice.knee_us}
-    points = advice.curve.to_dicts()
-    every = max(1, -(-len(points) // LINES))
-    kept = [p for i, p in enumerate(points) if i % every == 0 or p["grace_us"] in named]
-    known = {point["grace_us"] for point in kept}
-    if advice.tried is not None and advice.tried["grace_us"] not in known:
-        kept.append(advice.tried)
-    return sorted(kept, key=lambda point: int(point["grace_us"]))
-
-
-def cells(advice: "Advice", point: dict[str, Any]) -> tuple[str, ...]:
-    """Give one line of the table."""
-    from transforms.grace_advice import percent, plain  # noqa: PLC0415
-
-    delays = (point["delay_median_us"], point["delay_p95_us"])
-    return (
-        plain(point["grace_us"]),
-        percent(point["behind_fraction"]),
-        f"{point['dead_letters']:,}",
-        f"{point['windows_amended']:,}",
-        f"{point['windows_first_by_late_rows']:,}",
-        *("-" if delay is None else plain(delay) for delay in delays),
-        f"{point['peak_rows']:,}",
-        names_of(advice, point["grace_us"]),
-    )
-
-
-def names_of(advice: "Advice", grace_us: int) -> str:
-    """Return what a grace is: the one in force, the knee, the advised one, the tried one."""
-    tried = None if advice.tried is None else advice.tried["grace_us"]
-    names = {
-        "in force": advice.in_force["grace_us"],
-        "knee": advice.knee_us,
-        "advised": advice.advised["grace_us"],
-        "tried": tried,
-    }
-    return ", ".join(name for name, grace in names.items() if grace == grace_us)
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
