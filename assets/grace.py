@@ -50,7 +50,7 @@ def as_markdown(advice: Advice) -> str:
     lines = [f"* {text}" for text in (*advice.words, *advice.warnings)]
     lines += [
         "",
-        f"| {' | '.join((*HEADER[:-1], 'which', 'behind'))} |",
+        f"| {' | '.join((*HEADER[:-1], 'which', 'rows behind'))} |",
         f"|{' --- |' * (len(HEADER) + 1)}",
     ]
     for point in points:

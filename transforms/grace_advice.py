@@ -256,23 +256,29 @@ def cost(old: dict[str, Any], new: dict[str, Any], days: float) -> str:
 
 
 def _more_or_fewer(count: float, what: str) -> str:
-    size = f"{abs(count):,.0f}" if abs(count) >= HEADROOM * 10 else f"{abs(count):.2g}"
+    size = f"{abs(count):,.0f}" if abs(count) >= 10 else f"{abs(count):.2g}"  # noqa: PLR2004
     return f"{size} {'fewer' if count < 0 else 'more'} {what}"
 
 
 _UNITS: Final = ((DAY_US, "d"), (HOUR_US, "h"), (MINUTE_US, "m"), (SECOND_US, "s"), (1000, "ms"))
+_SHORT: Final = 4
+# Below so many hours minutes are said, below so many minutes seconds.
+_FEW: Final = 2
+_MANY: Final = 1000
 
 
 def plain(us: int) -> str:
-    """Return a duration with two or three digits, as a person would say it: ``97.6s``, ``2.5h``."""
+    """Return a duration as a spec has it if that is short, else in three digits: ``97.6s``."""
     if us < 0:
         return f"-{plain(-us)}"
+    if len(exact := format_duration(us)) <= _SHORT:
+        return exact
     for unit, name in _UNITS:
         if us >= unit:
             number = us / unit
-            if name in {"m", "h"} and number < HEADROOM and us % unit:
+            if name in {"m", "h"} and number < _FEW:
                 continue
-            return f"{number:.3g}{name}" if number < 1000 else f"{number:,.0f}{name}"  # noqa: PLR2004
+            return f"{number:.3g}{name}" if number < _MANY else f"{number:,.0f}{name}"
     return format_duration(us)
 
 

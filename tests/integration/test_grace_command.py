@@ -1,0 +1,155 @@
+"""The command `grace`: over files before there is a lake, over the lake; and the assets."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from orchestration.cli import main
+from samples import fleet
+from transforms.schemas import GRACE_ADVICE, LATENESS_PROFILE
+
+SPEC = Path(__file__).parents[2] / "streams" / "fleet.yaml"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installation with the landing files of a small fleet: all kinds on all links, a day."""
+    folder = tmp_path_factory.mktemp("home")
+    fleet.write(fleet.fleet_of(sensors=16, seed=3), days=1, home=folder)
+    (folder / "streams").mkdir()
+    (folder / "streams" / "fleet.yaml").write_text(SPEC.read_text())
+    return folder
+
+
+@pytest.fixture
+def files(home: Path) -> list[str]:
+    return sorted(map(str, (home / "landing" / "fleet").glob("*.gz")))
+
+
+@pytest.fixture
+def installed(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOWWATER_HOME", str(home))
+    monkeypatch.setenv("LOWWATER_STREAMS", str(home / "streams"))
+    return home
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["grace", *words, "--json"]) == 0
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
+
+
+def of_files(files: Sequence[str]) -> list[str]:
+    return [str(SPEC), "--input", *files]
+
+
+def test_files_are_enough_to_ask(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grace", *of_files(files)]) == 0
+    shown = capsys.readouterr().out
+    for profile in ("wired", "cellular", "lorawan", "satellite"):
+        assert f"profile {profile}: " in shown
+    assert "profile default: no row uses it" in shown
+    assert "in force" in shown
+    assert "advised" in shown
+
+
+def test_the_figures_are_those_of_a_replay(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_force = [profile["in_force"] for profile in told(capsys, *of_files(files))["profiles"]]
+    assert main(["replay", *of_files(files), "--out", str(tmp_path / "out")]) == 0
+    dead_letters = pl.read_parquet(tmp_path / "out" / "dead_letters.parquet")
+    assert dead_letters.height == sum(point["dead_letters"] for point in in_force)
+    windows = pl.read_parquet(tmp_path / "out" / "window_history.parquet")
+    late = windows.filter(reason="late_rows")
+    amended = late.filter(pl.col("revision") > 0).height
+    assert amended == sum(point["windows_amended"] for point in in_force)
+    assert late.height - amended == sum(p["windows_first_by_late_rows"] for p in in_force)
+
+
+def test_a_what_if_shows_old_and_new(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*of_files(files), "--set", "satellite=10m", "--set", "lorawan=5m"]
+    profiles = {p["profile"]: p for p in told(capsys, *words)["profiles"]}
+    assert profiles["satellite"]["tried"]["grace_us"] == 600_000_000
+    assert profiles["wired"]["tried"] is None
+    old, new = (profiles["satellite"][which]["dead_letters"] for which in ("in_force", "tried"))
+    assert new > old
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "sattelite=10m"], "no profile sattelite; known: default, wired"),
+        (["--set", "satellite=soon"], "--set satellite=soon: allowed is profile=a duration"),
+        (["--set", "satellite"], "allowed is profile=a duration"),
+    ],
+)
+def test_a_what_if_that_cannot_be_read_is_told(
+    files: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["grace", *of_files(files), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_spec_wants_files_and_a_name_wants_none(
+    installed: Path, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert installed.is_dir()
+    assert main(["grace", str(SPEC)]) == 2
+    assert "say which files to read" in capsys.readouterr().err
+    assert main(["grace", "fleet", "--input", files[0]]) == 2
+    assert "goes with SPEC.yaml" in capsys.readouterr().err
+    assert main(["grace", "no/such.yaml", "--input", files[0]]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_the_lake_is_read_once_it_is_filled(
+    installed: Path, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["grace", "fleet"]) == 3
+    assert "no arrivals are stored yet" in capsys.readouterr().err
+    keep_advice(installed)
+    of_lake = told(capsys, "fleet")
+    of_log = told(capsys, *of_files(files))
+    same = ("profile", "keys", "knee_us", "needed_p999_us", "capacity")
+    for one, other in zip(of_lake["profiles"], of_log["profiles"], strict=True):
+        assert [one[name] for name in same] == [other[name] for name in same]
+
+
+def keep_advice(home: Path) -> None:
+    """Stage the stream, and keep both tables as the assets do."""
+    from assets import grace, lateness  # noqa: PLC0415
+    from assets.partitions import Axis  # noqa: PLC0415
+    from assets.staging import stage  # noqa: PLC0415
+    from assets.stores.intake import Intake  # noqa: PLC0415
+    from assets.stores.lake import Lake  # noqa: PLC0415
+    from assets.stores.tables import EVENT_TABLES  # noqa: PLC0415
+    from orchestration.specs import load_specs  # noqa: PLC0415
+
+    spec = load_specs(home / "streams").stream("fleet")
+    lake, axis = Lake(str(home / "lake"), event_tables=EVENT_TABLES), Axis.of_arrivals(spec)
+    list(stage(spec, lake, Intake(lake, home, spec), axis, axis.up_to("2024-05-02-00:00")))
+    found = grace.advise_on_grace(spec, lake, axis)
+    table = lateness.profile_lateness(spec, lake, axis)
+    stored = {name: lake.scan("fleet", name).collect() for name in (GRACE_ADVICE, LATENESS_PROFILE)}
+    assert stored[GRACE_ADVICE].equals(found.as_table())
+    assert stored[LATENESS_PROFILE].equals(table)
+    assert "profile_satellite" in grace.figures(found)
+    assert "delays" in lateness.figures(table)
+
+
+def test_the_assets_have_a_job_of_their_own() -> None:
+    import dagster as dg  # noqa: PLC0415
+
+    from orchestration.definitions import build_defs  # noqa: PLC0415
+    from orchestration.jobs import advice_job  # noqa: PLC0415
+    from transforms.spec import load_spec  # noqa: PLC0415
+
+    spec = load_spec(SPEC.read_text(), file=str(SPEC))
+    job = build_defs(specs={"fleet": spec}).resolve_job_def(advice_job("fleet"))
+    keys = {dg.AssetKey(["fleet", name]) for name in (GRACE_ADVICE, LATENESS_PROFILE)}
+    assert set(job.asset_layer.executable_asset_keys) == keys
