@@ -261,7 +261,7 @@ def _more_or_fewer(count: float, what: str) -> str:
 
 
 _UNITS: Final = ((DAY_US, "d"), (HOUR_US, "h"), (MINUTE_US, "m"), (SECOND_US, "s"), (1000, "ms"))
-_SHORT: Final = 4
+_SHORT: Final = 2
 # Below so many hours minutes are said, below so many minutes seconds.
 _FEW: Final = 2
 _MANY: Final = 1000
@@ -271,7 +271,8 @@ def plain(us: int) -> str:
     """Return a duration as a spec has it if that is short, else in three digits: ``97.6s``."""
     if us < 0:
         return f"-{plain(-us)}"
-    if len(exact := format_duration(us)) <= _SHORT:
+    exact = format_duration(us)
+    if len(exact.rstrip("dhmsu")) <= _SHORT or us < SECOND_US and not us % 1000:
         return exact
     for unit, name in _UNITS:
         if us >= unit:

@@ -2,11 +2,12 @@
 
 Delay is link plus clock: a clock that is ahead makes delays small or negative. So the *offset* of a
 clock is how far its small delays (p05) lie below those usual for its profile, positive if ahead; it
-*looks like a zone* where it is a multiple of half an hour. Its *drift* is how fast those small
-delays fall, in millionths. A *jump* is a step of event time that arrivals do not explain and from
-which the clock runs on at its usual pace, as after a reset (a flush steps back too, but its rows
-come at once). A row is *wrapped* if it is late by 2**32 us or ms more than usual: a counter of 32
-bits. All of it is a hint for a person; nothing here changes how a row is judged.
+*looks like a zone* where it is a multiple of half an hour, of a key whose delays vary by less. Its
+*drift* is how fast those small delays fall, in millionths, where they do so steadily. A *jump* is a
+step of event time that arrivals do not explain, with rows at the usual pace before and after it, as
+after a reset (a flush steps back too, but its rows come at once). A row is *wrapped* if it is late
+by 2**32 us or ms more than usual: a counter of 32 bits. All of it is a hint for a person; nothing
+here changes how a row is judged.
 """
 
 from typing import Final
@@ -43,25 +44,33 @@ _ROWS_AROUND: Final = 4
 _WRAPS: Final = (1 << 32, (1 << 32) * 1000)
 _WRAP_TOLERANCE: Final = 2_000_000
 
+_FEW_PAIRS: Final = 0.1
+
 _FLOOR: Final = "floor"
+_SPREAD: Final = "spread"
+_STEADY: Final = "steady"
 _SPAN: Final = "span"
 
 
 def clocks(rows: pl.DataFrame, intervals: pl.DataFrame) -> pl.DataFrame:
     """Return, for each key of ``lateness_rows``, the figures of ``CLOCKS``.
 
-    ``intervals`` has ``interval_us`` by key. Drift is null where there are too few rows to tell.
+    ``intervals`` has ``interval_us`` by key. Drift is null where the rows do not tell.
     """
     small = pl.col(DELAY_US).quantile(_SMALL, "lower").cast(pl.Int64)
     floors = rows.group_by(KEY, maintain_order=True).agg(
-        pl.col(PROFILE).last(), small.alias(_FLOOR)
+        pl.col(PROFILE).last(),
+        small.alias(_FLOOR),
+        (pl.col(DELAY_US).median() - small).alias(_SPREAD),
     )
     usual = pl.col(_FLOOR).median().over(PROFILE).cast(pl.Int64)
-    offsets = floors.select(KEY, (usual - pl.col(_FLOOR)).alias(OFFSET_US))
+    offsets = floors.select(KEY, (usual - pl.col(_FLOOR)).alias(OFFSET_US), _SPREAD)
     parts = (_drifts(rows), _jumps(rows, intervals), _wrapped(rows))
     for part in parts:
         offsets = offsets.join(part, on=KEY, how="left", maintain_order="left")
-    zoned = offsets.with_columns(_zone(pl.col(OFFSET_US)).alias("clock_zone_minutes"))
+    tight = pl.col(_SPREAD) < _HALF_HOUR
+    zone = pl.when(tight).then(_zone(pl.col(OFFSET_US))).alias("clock_zone_minutes")
+    zoned = offsets.with_columns(zone)
     counts = pl.col("clock_jumps", "wrapped_rows").fill_null(0)
     return zoned.with_columns(counts).select(
         KEY, *(pl.col(name).cast(kind) for name, kind in CLOCKS.items())
@@ -86,18 +95,25 @@ def in_spans(rows: pl.DataFrame, by: str, of: pl.Expr) -> pl.DataFrame:
 
 
 def slopes(spans: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Return the slope of each group's figure over arrival time: the median of all pairs."""
+    """Return the slope of each group's figure over arrival time: the median of all pairs.
+
+    It is steady where four in five pairs go the same way.
+    """
     right = spans.rename({_SPAN: "later", "value": "value_then", "middle": "middle_then"})
     pairs = spans.join(right.drop("len"), on=by).filter(pl.col(_SPAN) < pl.col("later"))
     rise = (pl.col("value_then") - pl.col("value")) / (pl.col("middle_then") - pl.col("middle"))
     enough = pl.col(_SPAN).n_unique() >= _LEAST_SPANS - 1
-    return pairs.group_by(by).agg(pl.when(enough).then(rise.median()).alias("slope"))
+    low, high = (rise.quantile(share) for share in (_FEW_PAIRS, 1 - _FEW_PAIRS))
+    return pairs.group_by(by).agg(
+        pl.when(enough).then(rise.median()).alias("slope"), (low * high > 0).alias(_STEADY)
+    )
 
 
 def _drifts(rows: pl.DataFrame) -> pl.DataFrame:
     small = pl.col(DELAY_US).quantile(_SMALL, "lower").cast(pl.Float64)
     falling = slopes(in_spans(rows, KEY, small), KEY)
-    return falling.select(KEY, (-1e6 * pl.col("slope")).alias("clock_drift_ppm"))
+    drift = pl.when(pl.col(_STEADY)).then(-1e6 * pl.col("slope")).alias("clock_drift_ppm")
+    return falling.select(KEY, drift)
 
 
 def _jumps(rows: pl.DataFrame, intervals: pl.DataFrame) -> pl.DataFrame:
