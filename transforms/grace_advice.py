@@ -272,7 +272,7 @@ def plain(us: int) -> str:
     if us < 0:
         return f"-{plain(-us)}"
     exact = format_duration(us)
-    if len(exact.rstrip("dhmsu")) <= _SHORT or us < SECOND_US and not us % 1000:
+    if len(exact.rstrip("dhmsu")) <= _SHORT or (us < SECOND_US and not us % 1000):
         return exact
     for unit, name in _UNITS:
         if us >= unit:
