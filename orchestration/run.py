@@ -1,8 +1,8 @@
 """A whole run of a stream in this process: which partitions, in which order, and what came of it.
 
-Here belongs what ``lowwater run`` does through Dagster: the job over arrival partitions, then the
-job over the event partitions that have something to reconcile, both recorded in the embedded
-instance. What is printed is in ``summary`` and in the command.
+Here belongs what ``lowwater run`` does through Dagster: the job over arrival partitions, the job over
+the event partitions that have something to reconcile, the advice on all that is stored; recorded in
+the embedded instance. What is printed is in ``summary`` and in the command.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from assets.stores.lock import StreamLock
 from assets.touched import waiting
 from orchestration.definitions import build_defs
 from orchestration.embedded import instance_of
-from orchestration.jobs import arrivals_job, events_job
+from orchestration.jobs import advice_job, arrivals_job, events_job
 from orchestration.logs import FILE, file_logger
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
@@ -82,7 +82,7 @@ class Runner:
         return lake
 
     def run(self, first: str | None = None, last: str | None = None) -> Outcome:
-        """Run a range of arrival partitions, then the event partitions that wait.
+        """Run a range of arrival partitions, then the event partitions that wait, then the advice.
 
         Without bounds: from the first partition that is unfinished to the last with data.
         """
@@ -99,6 +99,9 @@ class Runner:
             self.watcher.expect("events", sum(map(len, events)))
             for stretch in events:
                 jobs.run(events_job(stream), stretch)
+            if arrivals:
+                self.watcher.say("profiling lateness")
+                jobs.run(advice_job(stream))
         return Outcome(arrivals, [key for stretch in events for key in stretch], log)
 
     @contextlib.contextmanager
@@ -150,15 +153,16 @@ class Jobs:
     instance: dg.DagsterInstance
     loggers: Sequence[str] = ()
 
-    def run(self, job: str, partitions: Sequence[str]) -> None:
-        """Run a job over a range of partitions. What its assets raise comes through.
+    def run(self, job: str, partitions: Sequence[str] = ()) -> None:
+        """Run a job, over a range of partitions if it has any. What its assets raise comes through.
 
         Raises CheckError if a check that blocks did not pass.
         """
+        tags = {FIRST: partitions[0], LAST: partitions[-1]} if partitions else None
         try:
             self.definitions.resolve_job_def(job).execute_in_process(
                 instance=self.instance,
-                tags={FIRST: partitions[0], LAST: partitions[-1]},
+                tags=tags,
                 run_config={"loggers": {name: {} for name in self.loggers}},
             )
         except DagsterAssetCheckFailedError as error:
