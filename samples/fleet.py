@@ -53,6 +53,8 @@ NONE, DRIFT, RESET, ZONE, LINK = range(5)
 # One sensor in so many has each of the faults; the first are river gauges on cellular links.
 FAULTY_EVERY = 25
 
+SLICE = 200_000  # rows turned into text at a time
+
 # How often links fail: uplinks sent again, uplinks lost, slow cells, passes without a contact.
 MISSED = 1 / 30
 LOST = 0.003
@@ -336,12 +338,18 @@ def write(fleet: Fleet, days: int, home: Path) -> int:
     delivered = 0
     for hour, rows, truth in landing(fleet, 24 * days):
         name = np.datetime_as_string(np.datetime64(START + hour * HOUR, "us"), "h")
-        text = as_telemetry(fleet, rows).write_ndjson().encode()
-        (lands / f"{name}.ndjson.gz").write_bytes(gzip.compress(text, compresslevel=1, mtime=0))
+        write_packed(fleet, rows, lands / f"{name}.ndjson.gz")
         if truth is not None:
             as_truth(fleet, truth).write_parquet(truths / f"{name}.parquet")
         delivered += rows.height
     return delivered
+
+
+def write_packed(fleet: Fleet, rows: pl.DataFrame, path: Path) -> None:
+    """Write rows as gzipped NDJSON, a slice at a time; the same rows give the same bytes."""
+    with path.open("wb") as file, gzip.GzipFile("", "wb", 1, file, mtime=0) as packed:
+        for part in rows.iter_slices(SLICE):
+            packed.write(as_telemetry(fleet, part).write_ndjson().encode())
 
 
 def main() -> None:
