@@ -1,8 +1,8 @@
 """A whole run of a stream in this process: which partitions, in which order, and what came of it.
 
-Here belongs what ``lowwater run`` does through Dagster: the job over arrival partitions, the job over
-the event partitions that have something to reconcile, the advice on all that is stored; recorded in
-the embedded instance. What is printed is in ``summary`` and in the command.
+Here belongs what ``lowwater run`` does through Dagster: the job over arrival partitions, the job
+over the event partitions that have something to reconcile, the advice on all that is stored;
+recorded in the embedded instance. What is printed is in ``summary`` and in the command.
 """
 
 import contextlib

@@ -26,7 +26,7 @@ from transforms.grace_reach import Reach, reach_of
 from transforms.grace_room import Room
 from transforms.grace_windows import Missed, Publication, missed_windows, publication
 from transforms.keyed import FOREVER, Ints, minus
-from transforms.reorder import DUPLICATE, REASONS
+from transforms.reorder import REASONS
 from transforms.spec import StreamSpec
 from transforms.watermark import profile_table
 
@@ -103,11 +103,6 @@ class Sweep:
         """Dead letters that are so whatever the grace, by reason."""
         counts = np.bincount(self.reach.log.fates, minlength=max(REASONS) + 1)
         return {name: int(counts[fate]) for fate, name in REASONS.items() if name in APART}
-
-    @cached_property
-    def duplicates(self) -> int:
-        """The number of re-deliveries."""
-        return int(np.count_nonzero(self.reach.log.fates == DUPLICATE))
 
     @cached_property
     def needed(self) -> Ints:

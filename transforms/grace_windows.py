@@ -132,11 +132,6 @@ class Publication:
     own: Knots
     others: Ints | None
 
-    @property
-    def windows(self) -> int:
-        """The number of windows with counted rows."""
-        return int(self.end_us.size)
-
     def delays(self, grace_us: int) -> Ints:
         """Return the time from the end of each window until W reached it; without those open."""
         at = self.own.first_at(self.codes, minus(self.end_us, -grace_us))

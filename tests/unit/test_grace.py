@@ -23,7 +23,6 @@ from transforms.grace import (
 from transforms.schemas import (
     BEHIND_WATERMARK,
     BUFFER_OVERFLOW,
-    DUPLICATE,
     FUTURE_TIMESTAMP,
     LATE_CLOSED_WINDOW,
 )
@@ -79,8 +78,7 @@ def test_what_does_not_depend_on_grace_is_the_same_for_every_candidate() -> None
     sweep = swept((0, 0), (0, 1), (9999, 2))
     curve = sweep.curve([0, 10 * SECOND])
     assert curve[FUTURE_TIMESTAMP].to_list() == [1, 1]
-    assert sweep.duplicates == 1
-    assert DUPLICATE not in curve.columns
+    assert curve["dead_letters"].to_list() == [1, 1]
 
 
 def test_a_window_waits_for_its_end_the_grace_and_the_row_that_brings_the_watermark_there() -> None:
