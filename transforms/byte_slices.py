@@ -17,7 +17,9 @@ _WORD = 8
 LONGEST_LITERAL = len(PADDING) - _WORD
 """A literal looked for may have as many bytes."""
 
-_INLINE = 12
+INLINE = 12
+"""A text of as many bytes stands in the view itself."""
+
 _PREFIX = 4
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], dtype=np.uint64)
 _HEAD_SHIFT = np.uint64(8 * _PREFIX)
@@ -55,14 +57,16 @@ class Slices:
         head = self._words[start] if shortest >= _PREFIX else self._cut(start, length)
         views[:, 0] = size | (head << _HEAD_SHIFT)
         far = start.astype(np.uint64) << np.uint64(32)
-        if longest <= _INLINE:
+        if longest <= INLINE:
             views[:, 1] = self._cut(start + _PREFIX, length - _PREFIX)
-        elif shortest > _INLINE:
+        elif shortest > INLINE:
             views[:, 1] = far
         else:
             near = self._cut(start + _PREFIX, length - _PREFIX)
-            views[:, 1] = np.where(length <= _INLINE, near, far)
-        buffers = [None, pa.py_buffer(views), self._buffer]
+            views[:, 1] = np.where(length <= INLINE, near, far)
+        # Texts that stand in their views do not keep the bytes.
+        shared = [self._buffer] if longest > INLINE else []
+        buffers = [None, pa.py_buffer(views), *shared]
         return pl.Series(pa.Array.from_buffers(pa.string_view(), len(start), buffers))
 
     def _cut(self, start: Ints, length: Ints) -> Words:

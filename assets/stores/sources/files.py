@@ -17,6 +17,7 @@ import polars as pl
 from assets.stores.sources.blocks import Block, HashingReader, blocks, unpacked
 from assets.stores.sources.parquet import parquet_rows, raw_texts
 from assets.stores.sources.storage import Storage, storage_of
+from transforms.byte_slices import INLINE
 from transforms.csv_rows import csv_rows
 from transforms.errors import SourceError
 from transforms.ndjson import ndjson_rows
@@ -134,8 +135,10 @@ def _read_block(spec: StreamSpec, name: str, block: Block) -> tuple[Parsed, int]
 
 
 def _with_own_texts(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same frame with copies of its texts, which do not keep the text of a whole block."""
-    return frame.with_columns(pl.col(pl.String) + "") if frame.height else frame
+    """The same frame with copies of its longer texts, which do not keep those of a whole block."""
+    texts = [column for column in frame.get_columns() if column.dtype == pl.String]
+    long = [text.name for text in texts if (text.str.len_bytes() > INLINE).any()]
+    return frame.with_columns(pl.col(long) + "") if long else frame
 
 
 def _read_csv(spec: StreamSpec, reader: HashingReader, name: str) -> Parsed:
