@@ -112,6 +112,8 @@ def judge(
     a change its ``revision`` and ``reason``; it is sorted by window, key, start.
     """
     with duckdb.connect() as connection:
+        # A bar of its own would stand between the lines of a result.
+        connection.execute("set enable_progress_bar = false")
         connection.register(
             "window_rows", window_rows.select(*_WINDOW_COLUMNS, *WINDOW_ROW_COLUMNS)
         )

@@ -87,7 +87,8 @@ class DuckDBTarget:
             ) from error
         with _explained(self.path):
             self._connection = duckdb.connect(str(self.path))
-            self._connection.execute("set TimeZone = 'UTC'")
+            # A bar of its own would stand between the lines of a result.
+            self._connection.execute("set TimeZone = 'UTC'; set enable_progress_bar = false")
         return self
 
     def __exit__(
