@@ -9,6 +9,8 @@ from types import ModuleType
 import polars as pl
 import pytest
 
+from transforms.spec import load_spec
+
 ROOT = Path(__file__).parents[2]
 MINUTE_US = 60_000_000
 
@@ -82,3 +84,8 @@ def test_one_reception_is_made_for_each_gateway_that_heard_a_frame(tmp_path: Pat
         ("g1", "2023-06-23T09:10:28.649Z", 0),
         ("g2", None, 1),
     ]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("samples/**/*.yaml")), ids=lambda path: path.stem)
+def test_the_spec_of_a_real_log_is_a_spec_named_like_its_file(path: Path) -> None:
+    assert load_spec(path.read_text(), file=path.name).name == path.stem
