@@ -88,7 +88,7 @@ def stage(
             ]
             yield _write(spec, unit, partition, pieces)
             unit.finish()
-    intake.forget()
+            intake.forget(piece.file for piece in pieces if piece.file.ends_before(bounds.end_us))
 
 
 def feeding(

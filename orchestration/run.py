@@ -36,6 +36,8 @@ FIRST: Final = "dagster/asset_partition_range_start"
 LAST: Final = "dagster/asset_partition_range_end"
 # How many stages tell of an arrival partition, and of an event partition.
 ARRIVAL_STAGES: Final = 5
+# Dagster's bookkeeping of one run grows with the square of its partitions.
+RUN_PARTITIONS: Final = 512
 # Event partitions so near each other are reconciled in one run, with those between them.
 _NEAR: Final = 7
 
@@ -94,7 +96,8 @@ class Runner:
             arrivals = self._arrivals(first, last)
             if arrivals:
                 self.watcher.expect("arrivals", ARRIVAL_STAGES * len(arrivals))
-                jobs.run(arrivals_job(stream), arrivals)
+                for start in range(0, len(arrivals), RUN_PARTITIONS):
+                    jobs.run(arrivals_job(stream), arrivals[start : start + RUN_PARTITIONS])
             events = self._events()
             self.watcher.expect("events", sum(map(len, events)))
             for stretch in events:

@@ -159,10 +159,13 @@ class River:
 
     def land(self, log: Sequence[dict[str, Any]], files: int = 1) -> None:
         """Write a log to as many files of about one size, in order."""
-        (self.folder / "landing").mkdir(parents=True, exist_ok=True)
+        self.land_folder()
         size = -(-len(log) // files)
         for number in range(files):
             self.land_file(number, log[number * size : (number + 1) * size])
+
+    def land_folder(self) -> None:
+        (self.folder / "landing").mkdir(parents=True, exist_ok=True)
 
     def land_file(self, number: int, rows: Sequence[dict[str, Any]]) -> None:
         path = self.folder / "landing" / f"{number:03}.ndjson"

@@ -5,7 +5,9 @@ staged: in memory, and beyond a bound in temporary Parquet files. How a file is 
 ``sources``; what the lake remembers of files is in ``source_files``.
 """
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,7 +58,7 @@ class Intake:
     spec: StreamSpec
     rows_in_memory: int = ROWS_IN_MEMORY
     _kept: dict[str, _Kept] = field(default_factory=dict, repr=False)
-    _spill: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    _folder: Path | None = field(default=None, repr=False)
 
     def survey(self) -> list[SourceFile]:
         """Bring the register up to date, and return its files in source order.
@@ -107,12 +109,10 @@ class Intake:
         rejected = kept.rejected.filter(inside).drop(_PLACE)
         return Piece(file, kept.staged.filter(arrived).collect(), rejected.collect())
 
-    def forget(self) -> None:
-        """Let go of all rows that were read."""
-        self._kept.clear()
-        if self._spill is not None:
-            self._spill.cleanup()
-            self._spill = None
+    def forget(self, files: Iterable[SourceFile]) -> None:
+        """Let go of the rows of files that no further partition needs."""
+        for file in files:
+            self._kept.pop(file.name, None)
 
     def _version(self, name: str) -> Version:
         try:
@@ -132,9 +132,10 @@ class Intake:
             self._kept[read.name] = self._spilled(ordinal, staged, rejected)
 
     def _spilled(self, ordinal: int, *frames: pl.DataFrame) -> _Kept:
-        if self._spill is None:
-            self._spill = tempfile.TemporaryDirectory(prefix="lowwater-intake-")
-        paths = [Path(self._spill.name, f"{ordinal}-{part}.parquet") for part in (0, 1)]
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="lowwater-intake-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        paths = [self._folder / f"{ordinal}-{part}.parquet" for part in (0, 1)]
         for frame, path in zip(frames, paths, strict=True):
             frame.write_parquet(path, compression="lz4")
         return _Kept(pl.scan_parquet(paths[0]), pl.scan_parquet(paths[1]), 0)

@@ -68,6 +68,10 @@ class SourceFile:
         """Whether the file is as it was read, and would be read the same way."""
         return (self.size, self.stamp, self.spec) == (*version, spec)
 
+    def ends_before(self, instant_us: int) -> bool:
+        """Whether no row of the file arrived at an instant or after it."""
+        return self.last_us is None or self.last_us < instant_us
+
 
 def in_order(files: Iterable[SourceFile]) -> list[SourceFile]:
     """Return files by ordinal; one without arrivals gets the place of the file before it.
