@@ -123,7 +123,8 @@ def _listed(value: Any) -> Any:
 
 
 Text = Annotated[str, StringConstraints(min_length=1)]
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+# It becomes a part of the names of folders, files and published columns.
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 TextList = tuple[Text, ...]
 TextOrList = Annotated[tuple[Text, ...], BeforeValidator(_listed), Field(min_length=1)]
 Zone = Annotated[str, BeforeValidator(_check_zone)]

@@ -18,6 +18,7 @@ from transforms.spec_words import Mistake, Words
 from transforms.spec_written import Named, mapping, repeated, text, texts
 
 _NOT_OURS: Final = "a name that is not one of the platform's own columns"
+_NO_PATTERN: Final = "a name that is no pattern: not * alone, not from ^ to $"
 _RENAME: Final = "rename the column where the rows are written"
 _ONCE: Final = "each column once, whatever the case of its letters"
 _APART: Final = "values and statistics whose published names do not meet"
@@ -46,6 +47,8 @@ def _row_mistakes(spec: Any) -> Iterator[Mistake]:
     for path, name in names:
         if name.lower() in RESERVED_NAMES:
             yield Mistake(path, name, _NOT_OURS, _RENAME)
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            yield Mistake(path, name, _NO_PATTERN, _RENAME)
     for path, name in repeated(names):
         yield Mistake(path, name, _ONCE)
 

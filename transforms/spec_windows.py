@@ -23,6 +23,8 @@ _LONGEST_DAYS: Final[Mapping[str, int]] = {
     "quarter": 92,
     "year": 366,
 }
+# How many windows a row may be in: each of them is a row of the result.
+MOST_WINDOWS: Final = 100_000
 # A year is twelve months from January 1970, a quarter three: one grid, so they may mix.
 _MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "year": 12}
 
@@ -122,6 +124,9 @@ def grid_mistakes(window: Any) -> Iterator[Mistake]:
     elif _size(parsed[0], zone) > _size(parsed[1], zone):
         hint = "with a greater step, some times would be in no window"
         yield Mistake(("every",), every, f"at most the length {length}", hint)
+    elif _size(parsed[1], zone) > MOST_WINDOWS * _size(parsed[0], zone):
+        hint = f"each row would be in more than {MOST_WINDOWS:,} windows"
+        yield Mistake(("every",), every, f"a longer step, or a length shorter than {length}", hint)
 
 
 def _local_mistakes(every: Length, length: Length, *written: str) -> Iterator[Mistake]:

@@ -33,7 +33,7 @@ _DURATION: Final = "a duration such as 500ms, 90s, 10m, 6h or 1d"
 _INSTANT: Final = "a time such as 2024-01-01 or 2024-01-01T06:00:00Z"
 _TIME_COLUMN: Final = f"{_MAPPING} column, unit and, where the text has no offset, zone"
 _NAMES: Final = "a list of column names"
-_NAME: Final = "lower case letters, digits and _, with a letter first"
+_NAME: Final = "lower case letters, digits and _, with a letter first, at most 100"
 _AT_LEAST_ONE: Final = "a whole number of 1 or more"
 _PROFILE: Final = f"{_MAPPING} grace, idle_timeout, capacity and future_skew"
 
