@@ -8,6 +8,7 @@ global count; ``--report`` only reports, for columns that are expected to be out
 Here belong reading the file and showing the audit; the counting is ``transforms.order_audit``.
 """
 
+import glob
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -43,7 +44,9 @@ def scan_csv(file: Path, columns: Sequence[str]) -> pl.LazyFrame:
 
     Text stays text: the audit reads numbers and times itself, and a key 007 is not 7.
     """
-    scans = [pl.scan_csv(file, infer_schema=False, separator=sign) for sign in SEPARATORS]
+    scans = [
+        pl.scan_csv(file, infer_schema=False, separator=sign, glob=False) for sign in SEPARATORS
+    ]
 
     def fit(scan: pl.LazyFrame) -> tuple[int, int]:
         names = scan.collect_schema().names()
@@ -52,12 +55,17 @@ def scan_csv(file: Path, columns: Sequence[str]) -> pl.LazyFrame:
     return max(scans, key=fit)
 
 
+def scan_ndjson(file: Path, _: Sequence[str]) -> pl.LazyFrame:
+    """Scan the one file, whatever is in its name."""
+    return pl.scan_ndjson(glob.escape(str(file)), infer_schema_length=None)
+
+
 READERS: dict[str, Reader] = {
     ".csv": scan_csv,
     ".tsv": scan_csv,
-    ".ndjson": lambda file, _: pl.scan_ndjson(file, infer_schema_length=None),
-    ".jsonl": lambda file, _: pl.scan_ndjson(file, infer_schema_length=None),
-    ".parquet": lambda file, _: pl.scan_parquet(file),
+    ".ndjson": scan_ndjson,
+    ".jsonl": scan_ndjson,
+    ".parquet": lambda file, _: pl.scan_parquet(file, glob=False),
 }
 COMPRESSED = {".gz", ".zst"}
 HEADER = ("order", "inverted", "of pairs", "tied", "same-key", "of pairs", "keys")

@@ -8,6 +8,7 @@ import pytest
 import zstandard
 
 from orchestration.cli import main
+from orchestration.commands.audit_order import read_rows
 
 CAME = [1, 3, 5, 4, 2, 6, 8, 10, 7, 11, 9, 13, 15, 12, 14, 18, 16, 20, 17, 19, 23, 21, 22, 24]
 JOBS = pl.DataFrame(
@@ -140,3 +141,11 @@ def test_a_file_out_of_reach_or_broken_is_exit_code_3(
     error = capsys.readouterr().err
     assert "is no well-formed" in error
     assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet"])
+def test_the_one_file_is_read_whatever_is_in_its_name(tmp_path: Path, ending: str) -> None:
+    frame = pl.DataFrame({"key": ["a", "b"], "step": [1, 2]})
+    for name in ("a", "[a]", "*", "?"):
+        getattr(frame, f"write_{ending}")(tmp_path / f"{name}.{ending}")
+        assert read_rows(tmp_path / f"{name}.{ending}", ["key", "step"]).height == 2
