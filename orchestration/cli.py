@@ -15,7 +15,7 @@ from typing import Final
 
 import typer
 
-from transforms.errors import LowwaterError
+from transforms.errors import LowwaterError, SpecError, one_line
 
 # In the order of the help.
 COMMANDS: Final[Mapping[str, str]] = {
@@ -42,13 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app = app_of([word for word in words if word in COMMANDS][:1] or COMMANDS)
         return int(app(words, prog_name="lowwater", standalone_mode=False) or 0)
     except typer.TyperException as error:
-        return fail(f"{error.format_message()} See lowwater --help.", error.exit_code, debug=debug)
+        message = f"{error.format_message()} See lowwater --help."
+        return fail([message], error.exit_code, debug=debug)
+    except SpecError as error:
+        return fail(map(str, error.problems), error.exit_code, debug=debug)
     except LowwaterError as error:
-        return fail(str(error), error.exit_code, debug=debug)
+        return fail([str(error)], error.exit_code, debug=debug)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is one line and exit code 4)
         first = (str(error).splitlines() or [""])[0]
         message = f"{type(error).__name__}: {first} (run again with {DEBUG} to see where)"
-        return fail(message, FAILED, debug=debug)
+        return fail([message], FAILED, debug=debug)
 
 
 def app_of(names: Iterable[str]) -> typer.Typer:
@@ -87,10 +90,10 @@ def repeat_options(words: Sequence[str]) -> list[str]:
     return repeated
 
 
-def fail(message: str, code: int, *, debug: bool) -> int:
-    """Say on stderr what is wrong; the exit code is returned."""
+def fail(messages: Iterable[str], code: int, *, debug: bool) -> int:
+    """Say on stderr what is wrong, a line for each message; the exit code is returned."""
     if debug:
         traceback.print_exc()
-    for line in message.splitlines():
-        typer.echo(f"lowwater: {line}", err=True)
+    for message in messages:
+        typer.echo(f"lowwater: {one_line(message)}", err=True)
     return code

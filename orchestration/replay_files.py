@@ -94,7 +94,7 @@ def write_tables(
 
 def read_table(folder: Path, table: str) -> pl.DataFrame:
     """Read a table back as it was written."""
-    return pl.read_parquet(folder / file_name(table))
+    return pl.read_parquet(folder / file_name(table), glob=False)
 
 
 def write_books(folder: Path, books: Mapping[str, Any]) -> None:
@@ -105,10 +105,10 @@ def write_books(folder: Path, books: Mapping[str, Any]) -> None:
 @contextmanager
 def output_directory(out: Path) -> Iterator[Path]:
     """Hand over an empty directory; what is in it at the end is moved to ``out``, or nothing is."""
-    _refuse_foreign(out)
     try:
+        _refuse_foreign(out)
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
+        with tempfile.TemporaryDirectory(prefix=f".{out.name[:50]}.", dir=out.parent) as temporary:
             folder = Path(temporary, "new")
             folder.mkdir()
             yield folder

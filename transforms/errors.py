@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+def one_line(text: str) -> str:
+    """Return a text as one line that a terminal shows as it is: control characters as escapes."""
+    if text.isprintable():
+        return text
+    escaped = (c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(escaped)
+
+
 class LowwaterError(Exception):
     """Base of all; the message is one line that says what to do."""
 
@@ -46,7 +54,7 @@ class SpecProblem:
         file = self.file if self.line is None else f"{self.file}:{self.line}"
         where = f"{file}: {self.path}" if self.path else file
         line = f"{where}: found {self.found}; allowed: {self.allowed}"
-        return f"{line} ({self.hint})" if self.hint else line
+        return one_line(f"{line} ({self.hint})" if self.hint else line)
 
 
 class SpecError(LowwaterError):

@@ -11,6 +11,7 @@ import polars as pl
 from transforms.civil import DAY_US, local_to_utc, nullable
 from transforms.iso_times import read_iso_times
 from transforms.number_times import UNIT_EXPONENTS, read_number_times
+from transforms.texts import to_text
 from transforms.time_formats import read_formatted_times
 
 ISO8601 = "iso8601"
@@ -25,7 +26,7 @@ def read_times(values: pl.Series, unit: str, zone: str | None = None) -> pl.Seri
     """
     if values.dtype.is_temporal():
         return _typed_times(values, zone).alias(values.name)
-    texts = values.cast(pl.String)
+    texts = to_text(values)
     if unit in UNIT_EXPONENTS:
         times = read_number_times(texts, unit)
     elif unit == ISO8601:

@@ -19,6 +19,7 @@ import polars as pl
 
 from transforms.numerals import BLANKS, Numeral, numeral
 from transforms.spec import ValueType
+from transforms.texts import to_text
 
 NAN_TEXT = r"^[+-]?(?i:nan)$"
 _INT_LIMIT = 2**63
@@ -41,7 +42,7 @@ def read_values(column: pl.Series, kind: ValueType) -> Values:
         return _finite(column.cast(pl.Float64), column)
     if kind.kind == "bool" and column.dtype == pl.Boolean:
         return Values(column, None)
-    return _from_text(column.cast(pl.String), kind)
+    return _from_text(to_text(column), kind)
 
 
 def _from_text(texts: pl.Series, kind: ValueType) -> Values:

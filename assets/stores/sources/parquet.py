@@ -16,7 +16,7 @@ from transforms.spec import StreamSpec, TimeColumn
 from transforms.spec_words import nearest
 from transforms.texts import to_text
 
-_NO_TEXT = (pl.Binary, pl.Object)
+_NO_TEXT = (pl.Binary, pl.Object, pl.Duration)
 
 
 def parquet_rows(
