@@ -1,8 +1,8 @@
 """Staging of NDJSON files, against a bare read of the same files by Polars.
 
 ``make FOLDER ROWS PERCENT_BROKEN`` writes files; ``ours FOLDER`` and ``bare FOLDER`` read them and
-print seconds, on the clock and of the processors, as JSON. Staging is reading, parsing, numbering and rejecting; it writes nothing here,
-as the bare read does not.
+print seconds, on the clock and of the processors, as JSON. Staging is reading, parsing, numbering
+and rejecting; it writes nothing here, as the bare read does not.
 """
 
 import json
