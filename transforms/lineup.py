@@ -112,7 +112,9 @@ class LineUp:
 
 def line_up(spec: StreamSpec, staged: pl.DataFrame, held: pl.DataFrame, known: pl.Series) -> LineUp:
     """Bring held and staged rows together by key; ``known`` are the keys that have a state."""
-    keys = pl.concat([known, staged[schemas.KEY].unique()]).unique().sort()
+    # A held row may be all that is known of a key: the lowest arrival of all is no state.
+    listed = [known, *(part[schemas.KEY].unique() for part in (held, staged))]
+    keys = pl.concat(listed).unique().sort()
     codes = np.concatenate([key_codes(part[schemas.KEY], keys) for part in (held, staged)])
     groups = group(codes, keys.len())
     event = take(_numbers(held, staged, schemas.EVENT_US), groups.order)

@@ -39,12 +39,30 @@ Replay = Callable[..., int]
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Replay:
-    def run(spec: dict[str, Any], source: Path, out: str = "out") -> int:
+    def run(spec: dict[str, Any], source: Path, out: str = "out", *more: str) -> int:
         (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
         words = ["replay", str(tmp_path / "spec.yaml"), "--input", str(source)]
-        return main([*words, "--flush", "--out", str(tmp_path / out)])
+        return main([*words, "--flush", "--out", str(tmp_path / out), *more])
 
     return run
+
+
+@pytest.mark.parametrize("end", [-(2**63), -(2**63) + 1, 2**63 - 1], ids=str)
+@pytest.mark.parametrize("column", ["t", "a", "both"])
+def test_a_time_at_an_end_of_int64_stops_nothing(
+    tmp_path: Path, replay: Replay, end: int, column: str
+) -> None:
+    # The lowest is what pandas makes of a time that is missing.
+    wrong = {name: end for name in ("t", "a") if column in {name, "both"}}
+    rows = [{**ROW, **wrong}, *({**ROW, "k": "b", "t": at, "a": at} for at in (5, 10**6, 10**9))]
+    (tmp_path / "log").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    names = {"event_time": "t", "arrival_time": "a"}
+    times = {field: {"column": name, "unit": "us"} for field, name in names.items()}
+    spec = {**SPEC, "columns": {**SPEC["columns"], **times}}
+    for cut in ("1", "2", "4"):
+        assert replay(spec, tmp_path / "log", f"out {cut}", "--cut", cut) == 0
+    ordered = [pl.read_parquet(tmp_path / f"out {cut}" / "ordered_events.parquet") for cut in "124"]
+    assert all(each.equals(ordered[0]) for each in ordered)
 
 
 def with_value(name: str) -> dict[str, Any]:
