@@ -34,7 +34,7 @@ from assets.stores.tables import (
 from assets.stores.unit_of_work import UnitOfWork
 from transforms.books import entry, rejected_entry
 from transforms.digest import DigestSum
-from transforms.errors import SourceError
+from transforms.errors import LakeError, SourceError
 from transforms.keyed import NEVER
 from transforms.schemas import (
     ARRIVAL_US,
@@ -75,6 +75,7 @@ def stage(
     spec: StreamSpec, lake: Lake, intake: Intake, axis: Axis, partitions: Sequence[str]
 ) -> Iterator[Staged]:
     """Stage partitions that follow one another; yields each of them when it is written."""
+    refuse_other_cut(spec, lake, axis)
     fed = feeding(intake.survey(), axis, partitions)
     intake.load({file.name: file for files in fed.values() for file in files}.values())
     with unit_of(lake, spec, STAGED_SOURCES) as unit:
@@ -89,6 +90,21 @@ def stage(
             yield _write(spec, unit, partition, pieces)
             unit.finish()
             intake.forget(piece.file for piece in pieces if piece.file.ends_before(bounds.end_us))
+
+
+def refuse_other_cut(spec: StreamSpec, lake: Lake, axis: Axis) -> None:
+    """Raise LakeError if the lake has partitions that the spec has not: rows would be there twice.
+
+    They are of another grain, or before the start.
+    """
+    foreign = unit_of(lake, spec, STAGED_SOURCES).partitions(STAGED_SOURCES).difference(axis.keys)
+    if foreign:
+        raise LakeError(
+            f"{spec.name}: the lake has partition {min(foreign)}, and by the spec there is none of "
+            f"that name (arrival: grain {spec.arrival.grain}, start {spec.arrival.start}); "
+            "keep the lake of another spec apart: give the stream another name, or move its folder "
+            "away and run it anew"
+        )
 
 
 def feeding(

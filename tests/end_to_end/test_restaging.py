@@ -12,12 +12,19 @@ from end_to_end.killed_stream import (
     NAME,
     SPEC,
     START_S,
+    TABLES,
     Content,
     arrivals,
     run_stages,
+    spec_of,
 )
 
-from assets import reconcile
+from assets import reconcile, staging
+from assets.partitions import Axis
+from assets.stores.intake import Intake
+from orchestration.run import Runner
+from orchestration.settings import Settings
+from transforms.errors import LakeError
 
 SMALL = SPEC.replace("by: link", "key_map: {}").replace("shards: 2", "shards: 1")
 Row = dict[str, Any]
@@ -113,3 +120,18 @@ def test_corrections_give_what_a_run_from_scratch_gives(tmp_path: Path, seed: in
         for table in ("ordered_events", "dead_letters", "duplicates", "held_events", "watermarks"):
             found = Content(home).tables[table]
             assert all(found[slot].equals(rows) for slot, rows in scratch.tables[table].items())
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("grain: day", "grain: hour"), ("start: 2024-01-01", "start: 2024-01-02")]
+)
+def test_a_lake_cut_in_another_way_is_not_mixed_with(tmp_path: Path, was: str, now: str) -> None:
+    take_in(tmp_path, {"a": ON_TIME})
+    before = {table: Content(tmp_path).tables[table].keys() for table in TABLES}
+    (tmp_path / "streams" / f"{NAME}.yaml").write_text(SMALL.replace(was, now, 1))
+    spec, settings = spec_of(tmp_path), Settings.under(tmp_path)
+    axis, lake = Axis.of_arrivals(spec), Runner.of(settings, spec).lake
+    with pytest.raises(LakeError, match="the lake has partition 2024-01-01, and by the spec"):
+        list(staging.stage(spec, lake, Intake(lake, tmp_path, spec), axis, axis.keys[:2]))
+    (tmp_path / "streams" / f"{NAME}.yaml").write_text(SMALL)
+    assert before == {table: Content(tmp_path).tables[table].keys() for table in TABLES}
