@@ -113,7 +113,7 @@ def test_beyond_a_bound_of_rows_what_was_read_waits_on_disk(
         found = intake.survey()
         assert sum(kept.rows for kept in intake._kept.values()) <= rows_in_memory
         pieces.append([intake.piece(file, 0, 10**12).staged for file in found])
-        intake.forget()
+        intake.forget(found)
     assert [file.name for file in found] == names
     for others in pieces[1:]:
         assert all(one.equals(other) for one, other in zip(pieces[0], others, strict=True))
