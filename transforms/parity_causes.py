@@ -18,7 +18,7 @@ _QUARTER_US = 15 * 60 * 1_000_000
 _FARTHEST_ZONE_US = 14 * 3600 * 1_000_000
 _LAST_BITS = 4
 _FRACTIONS_US = tuple(10**digits for digits in range(1, 7))
-_FLOAT_DIGITS = range(13)
+_FLOAT_DIGITS = 12
 
 
 class Cause(StrEnum):
@@ -110,7 +110,12 @@ def _shortened(fine: Decimal, coarse: Decimal) -> bool:
 def _float_scale(source: Value, target: Value) -> bool:
     if not (isinstance(source, float) and isinstance(target, float)):
         return False
-    return any(round(source, n) == target or round(target, n) == source for n in _FLOAT_DIGITS)
+    return _rounds_to(source, target) or _rounds_to(target, source)
+
+
+def _rounds_to(fine: float, coarse: float) -> bool:
+    digits = len(repr(coarse).partition(".")[2])
+    return digits <= _FLOAT_DIGITS and round(fine, digits) == coarse
 
 
 def _unicode_form(source: Value, target: Value) -> bool:

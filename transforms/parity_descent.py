@@ -13,10 +13,11 @@ import polars as pl
 
 from transforms.canonical_sql import BUCKETS
 from transforms.parity_cells import Cell, Cells
+from transforms.parity_contract import RefusedError
 
 DIGESTS = pl.Schema({"kd": pl.Binary, "d": pl.Binary})
 STREAM_SHARE = 0.2  # above this share of rows in bad buckets, rows are compared as they stream by
-STREAM_FLOOR = 20_000  # below this many rows the two steps are cheaper than their talk
+STREAM_FLOOR = 5_000  # below this many rows the two steps are cheaper than their talk
 
 
 class Pair(NamedTuple):
@@ -39,8 +40,10 @@ class _Side:
         following = next(self.frames, None)
         if following is None:
             self.ended = True
-        else:
-            self.held = pl.concat([self.held, following], rechunk=False)
+            return
+        self.held = pl.concat([self.held, following])
+        if not self.held["kd"].is_sorted():
+            raise RefusedError(["a store handed rows over in another order than it was asked for"])
 
     def last(self) -> bytes | None:
         """The key up to which all rows are surely here, exclusively; None: all are."""
@@ -56,7 +59,7 @@ class _Side:
 
 
 def aligned(
-    source: Iterable[pl.DataFrame], target: Iterable[pl.DataFrame], schema: pl.Schema
+    schema: pl.Schema, source: Iterable[pl.DataFrame], target: Iterable[pl.DataFrame]
 ) -> Iterator[Pair]:
     """Both streams, cut at the same keys."""
     sides = [_Side(iter(stream), schema.to_frame()) for stream in (source, target)]

@@ -71,6 +71,9 @@ class Finding:
 
 def matched(difference: Difference) -> Matched:
     """Equal rows first, then the rest in order, one of each side."""
+    if len(difference.source) == len(difference.target) == 1:
+        pair = (difference.source[0], difference.target[0])
+        return Matched([pair] if pair[0] != pair[1] else [], [], [])
     source, target = Counter(difference.source), Counter(difference.target)
     left, right = (sorted(side.elements()) for side in (source - target, target - source))
     pairs = list(zip(left, right, strict=False))

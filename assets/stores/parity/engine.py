@@ -1,0 +1,202 @@
+"""The engine: two sides in, a proof out. Cells of both sides at once, then down to what differs.
+
+Here belongs the order of the steps; what they compute is in ``transforms``, what they read is a
+``Side``.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
+from itertools import islice
+from typing import Protocol
+
+from assets.stores.parity.descent import Descent
+from assets.stores.parity.side import Scan, Side
+from transforms.canonical_self_test import check_oracle
+from transforms.parity_cells import Cells, cells_of
+from transforms.parity_contract import Contract, RefusedError, Wish, agree, only_in_target
+from transforms.parity_descent import grouped
+from transforms.parity_faults import Planted, digests_of, plant
+from transforms.parity_proof import Blindness, Partition, Proof, Sides
+from transforms.parity_verdict import Difference, Row, Tally
+from transforms.parity_waivers import Waiver
+
+WHOLE = "all"
+_SAMPLE_BUCKETS = 8
+_SAMPLE_ROWS = 200
+
+
+class CellLedger(Protocol):
+    """Remembers the cells of partitions, so that a killed run goes on where it was."""
+
+    def recall(self, contract: Contract, partition: str) -> tuple[Cells, Cells] | None:
+        """Cells of source and target, if both were read."""
+        ...
+
+    def keep(self, contract: Contract, partition: Partition) -> None:
+        """Called once both sides of a partition were read."""
+        ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a proof is run. ``commit_lag_s`` above 0: a second look decides what the first suspects."""
+
+    today: date
+    partition: str | None = None
+    waivers: tuple[Waiver, ...] = ()
+    commit_lag_s: float = 0.0
+    ledger: CellLedger | None = None
+    sleep: Callable[[float], None] = time.sleep
+
+
+def prove(source: Side, target: Side, wish: Wish, options: Options) -> Proof:
+    """Compare two tables; what cannot be judged is REFUSED, with every reason."""
+    proof = Proof(
+        Sides(source.about(), target.about()), waivers=options.waivers, today=options.today
+    )
+    try:
+        proof.self_test = (check_oracle(), *source.self_test(), *target.self_test())
+        proof.contract = agree(source.columns(), target.columns(), wish)
+        proof.blindness = _blindness(source, target, wish, proof.contract)
+        descent = Descent(source, target, proof.contract)
+        proof.partitions = _read(descent, options)
+        proof.planted = _planted(descent, proof.partitions)
+        _descend(descent, proof, options)
+    except RefusedError as refused:
+        proof.refused = refused.reasons
+    return proof
+
+
+def _blindness(source: Side, target: Side, wish: Wish, contract: Contract) -> Blindness:
+    left, right = ({c.name: c.declared for c in side.columns()} for side in (source, target))
+    return Blindness(
+        tuple((c.name, left[c.name], right[c.name], str(c.kind)) for c in contract.columns),
+        tuple(wish.left_out),
+        tuple(only_in_target(target.columns(), contract, wish)),
+    )
+
+
+def _read(descent: Descent, options: Options) -> list[Partition]:
+    names = _names(descent, options.partition)
+    return [_one(descent, name, options) for name in names]
+
+
+def _names(descent: Descent, column: str | None) -> Sequence[str]:
+    if column is None:
+        return [WHOLE]
+    sides = (descent.source, descent.target)
+    return sorted({value for side in sides for value in side.partitions(column)})
+
+
+def _one(descent: Descent, name: str, options: Options) -> Partition:
+    known = options.ledger.recall(descent.contract, name) if options.ledger else None
+    if known:
+        return Partition(name, *known, options.partition, resumed=True)
+    empty = Partition(name, {}, {}, options.partition)
+    partition = Partition(name, *_both(descent, empty), options.partition)
+    if options.ledger:
+        options.ledger.keep(descent.contract, partition)
+    return partition
+
+
+def _both(descent: Descent, partition: Partition) -> tuple[Cells, Cells]:
+    def scanned(side: Side) -> Scan:
+        return side.cells(descent.contract, descent.where(side, partition))
+
+    sides = (descent.source, descent.target)
+    with ThreadPoolExecutor(2) as pool:
+        scans = list(pool.map(scanned, sides))
+    nulls = [
+        f"{side.label}: {scan.null_keys} rows have a null in their key"
+        for side, scan in zip(sides, scans, strict=True)
+        if scan.null_keys
+    ]
+    if nulls:
+        raise RefusedError(nulls)
+    return scans[0].cells, scans[1].cells
+
+
+def _planted(descent: Descent, partitions: Sequence[Partition]) -> tuple[Planted, ...]:
+    """Faults in a copy of some rows of the source; one that is not seen refuses the whole proof."""
+    partition = max(partitions, key=lambda each: len(each.source), default=None)
+    if partition is None or not partition.source:
+        return ()
+    rows = _sample(descent, partition)
+    planted = tuple(plant(descent.contract, rows))
+    unseen = [
+        f"planted fault not recognised: {p.name}, said {p.said or 'nothing'}"
+        for p in planted
+        if p.seen is False
+    ]
+    if unseen:
+        raise RefusedError(unseen)
+    return planted
+
+
+def _sample(descent: Descent, partition: Partition) -> list[Row]:
+    """Rows of distinct keys; for buckets read whole, the oracle must find the same cell."""
+    fullest = sorted(partition.source, key=lambda b: (-partition.source[b].n, b))
+    buckets = fullest[:1] if partition.source[fullest[0]].n > 1 else fullest[:_SAMPLE_BUCKETS]
+    where = descent.where(descent.source, partition)
+    with closing(descent.source.rows(descent.contract, where, buckets, None)) as frames:
+        first = next(frames, None)
+        whole = next(frames, None) is None
+    rows = grouped(first) if first is not None else {}
+    if whole:
+        _check_sample(descent.contract, partition, buckets, rows)
+    return [each[0] for each in islice(rows.values(), _SAMPLE_ROWS)]
+
+
+def _check_sample(
+    contract: Contract,
+    partition: Partition,
+    buckets: Sequence[int],
+    rows: dict[bytes, list[Row]],
+) -> None:
+    found = cells_of(digests_of(contract, row) for each in rows.values() for row in each)
+    wrong = [
+        f"bucket {bucket}: the oracle's cell differs from the one that was read"
+        for bucket in buckets
+        if found.get(bucket) != partition.source[bucket]
+    ]
+    if wrong:
+        raise RefusedError(wrong)
+
+
+def _descend(descent: Descent, proof: Proof, options: Options) -> None:
+    proof.tally = tally = Tally(descent.contract)
+    first: dict[bytes, bytes] = {}
+    for partition in proof.partitions:
+        for difference in descent.differences(partition):
+            tally.add(difference)
+            if options.commit_lag_s:
+                first[difference.key] = _print_of(difference)
+    if first:
+        _look_again(descent, proof, options, first)
+    proof.moved_bytes = descent.moved_bytes
+
+
+def _look_again(
+    descent: Descent, proof: Proof, options: Options, first: dict[bytes, bytes]
+) -> None:
+    """What differs in the same way after the commit lag is a verdict, otherwise it is SUSPECT."""
+    options.sleep(options.commit_lag_s)
+    for side in (descent.source, descent.target):
+        side.refresh()
+    proof.tally = tally = Tally(descent.contract)
+    for partition in proof.partitions:
+        for difference in descent.differences(partition, again=True):
+            if first.get(difference.key) == _print_of(difference):
+                tally.add(difference)
+            else:
+                proof.suspect += 1
+
+
+def _print_of(difference: Difference) -> bytes:
+    shape = repr((difference.source, difference.target)).encode()
+    return hashlib.md5(shape, usedforsecurity=False).digest()
