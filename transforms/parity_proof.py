@@ -12,6 +12,7 @@ from transforms.canonical import Kind
 from transforms.parity_cells import EMPTY, Cell, Cells, reading, root, total
 from transforms.parity_contract import Contract
 from transforms.parity_faults import Planted
+from transforms.parity_plan import Plan
 from transforms.parity_verdict import DIFFERENCES, Mark, Tally, Verdict
 from transforms.parity_waivers import Waiver, settling_line, uncovered, waived_marks
 
@@ -79,6 +80,8 @@ class Proof:
     suspect: int = 0
     superseded: int = 0
     moved_bytes: int = 0
+    plan: Plan | None = None
+    repaired: Plan | None = None
     waivers: tuple[Waiver, ...] = ()
     today: date = date.max
 
@@ -166,6 +169,8 @@ class Proof:
             "amber": self.amber(),
             "refused": list(self.refused),
             "roots": {"source": self.root("source"), "target": self.root("target")},
+            "plan": self.plan.as_counts() if self.plan else {},
+            "repaired": self.repaired.as_counts() if self.repaired else {},
             "moved_bytes": self.moved_bytes,
         }
 

@@ -17,6 +17,7 @@ from transforms.parity_contract import Contract
 Row = tuple[bytes, ...]
 SAMPLES = 10
 REVISION = "revision"
+_INT = ColumnType(Kind.INT)
 ROW = ""  # the column of a finding that is about the whole row
 
 
@@ -80,6 +81,29 @@ def matched(difference: Difference) -> Matched:
     return Matched(pairs, left[len(pairs) :], right[len(pairs) :])
 
 
+def revision_cause(contract: Contract, source: Row, target: Row) -> Cause | None:
+    """Whether the target holds an older or a newer revision; None where revisions do not differ."""
+    place = contract.position(REVISION)
+    if place is None or contract.proven[place].kind != _INT or source[place] == target[place]:
+        return None
+    before, after = decode(_INT, source[place]), decode(_INT, target[place])
+    if not (isinstance(before, int) and isinstance(after, int)):
+        return None
+    return Cause.REVISION_BEHIND if after < before else Cause.REVISION_AHEAD
+
+
+def changed_marks(contract: Contract, source: Row, target: Row) -> list[Mark]:
+    """Of two rows of one key: each column that differs with its cause, or just the revision."""
+    revision = revision_cause(contract, source, target)
+    if revision:
+        return [Mark(Verdict.CHANGED, REVISION, revision)]
+    return [
+        Mark(Verdict.CHANGED, column.name, cause_of(column.kind, before, after))
+        for column, before, after in zip(contract.proven, source, target, strict=True)
+        if before != after
+    ]
+
+
 def never_refused(_row: Row) -> bool:
     """No row is known to be refused by the target."""
     return False
@@ -115,31 +139,11 @@ class Tally:
                 self.together[frozenset(marks)] += 1
 
     def _changed(self, source: Row, target: Row) -> list[Mark]:
-        revision = self._revision_cause(source, target)
-        if revision:
-            return [self._note(Mark(Verdict.CHANGED, REVISION, revision), source, target)]
-        return [
-            self._note(
-                Mark(Verdict.CHANGED, c.name, cause_of(c.kind, source[i], target[i])),
-                source,
-                target,
-                i,
-            )
-            for i, c in enumerate(self.contract.proven)
-            if source[i] != target[i]
-        ]
-
-    def _revision_cause(self, source: Row, target: Row) -> Cause | None:
-        place = self.contract.position(REVISION)
-        if place is None or source[place] == target[place]:
-            return None
-        kind = ColumnType(Kind.INT)
-        if self.contract.proven[place].kind != kind:
-            return None
-        before, after = decode(kind, source[place]), decode(kind, target[place])
-        if not (isinstance(before, int) and isinstance(after, int)):
-            return None
-        return Cause.REVISION_BEHIND if after < before else Cause.REVISION_AHEAD
+        marks = changed_marks(self.contract, source, target)
+        for mark in marks:
+            place = None if mark.column == REVISION else self.contract.position(mark.column)
+            self._note(mark, source, target, place)
+        return marks
 
     def _missing(self, row: Row) -> None:
         refused = self.refused_by_target(row)
@@ -164,12 +168,11 @@ class Tally:
 
     def _note(
         self, mark: Mark, source: Row | None, target: Row | None, place: int | None = None
-    ) -> Mark:
+    ) -> None:
         finding = self.findings.setdefault(mark, Finding())
         finding.count += 1
         if len(finding.samples) < SAMPLES:
             finding.samples.append(self._sample(source, target, place))
-        return mark
 
     def _sample(self, source: Row | None, target: Row | None, place: int | None) -> dict[str, str]:
         row = source if source is not None else target

@@ -110,6 +110,11 @@ class Descent:
         )
         return aligned(pl.Schema({**DIGESTS, **names}), *streams)
 
+    def recount(self, partition: Partition, buckets: Sequence[int]) -> tuple[Cells, Cells]:
+        """The cells of some buckets, read anew."""
+        _, sums = self._digests(partition, buckets, located=False)
+        return sums.source, sums.target
+
     def where(self, side: Side, partition: Partition) -> str:
         """The condition that picks a partition on a side."""
         return side.condition(partition.column, partition.name) if partition.column else "true"

@@ -13,7 +13,17 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from assets.stores.parity.side import BATCH_ROWS, Frames, Scan, as_frames, condition, scan_of
+from assets.stores.parity.settings import settle
+from assets.stores.parity.side import (
+    BATCH_ROWS,
+    Frames,
+    Scan,
+    as_frames,
+    condition,
+    literal,
+    scan_of,
+)
+from assets.stores.parity.staging import Stage
 from transforms.canonical_self_test import (
     EXAMPLE,
     EXAMPLE_CONTRACT,
@@ -24,8 +34,9 @@ from transforms.canonical_self_test import (
 )
 from transforms.canonical_sql import Storage, quoted
 from transforms.canonical_types import Declared, duckdb_column_type
-from transforms.errors import TargetError
+from transforms.errors import TargetError, UsageError
 from transforms.parity_contract import Contract, RefusedError
+from transforms.parity_repair_sql import duckdb_repair
 from transforms.parity_sql import (
     CELL_COLUMNS,
     DuckDBDialect,
@@ -34,17 +45,6 @@ from transforms.parity_sql import (
     digests_query,
     rows_query,
 )
-
-_SETTINGS = (
-    "set TimeZone = 'UTC'",
-    "set threads = 2",
-)
-
-
-def settle(connection: duckdb.DuckDBPyConnection, memory_mib: int) -> None:
-    """Bound what a proof takes; what does not fit goes to disk."""
-    for setting in (*_SETTINGS, f"set memory_limit = '{memory_mib}MiB'"):
-        connection.execute(setting)
 
 
 def read_cells(
@@ -96,6 +96,8 @@ class FrameMaker:
 
 class DuckDBSide:
     """``source`` is a FROM item: a quoted table, or ``read_parquet(...)`` with no file to open."""
+
+    takes_nul = True
 
     def __init__(self, label: str, path: str, source: str, memory_mib: int = 256) -> None:
         self.label = label
@@ -185,6 +187,31 @@ class DuckDBSide:
         """See ``Side``: to see what was written meanwhile, the file is opened anew."""
         self.__exit__(None, None, None)
         self.__enter__()
+
+    def write(self, contract: Contract, stage: Stage) -> None:
+        """See ``Side``: the stage's connection writes, for a file has one writer at a time."""
+        if self._path == ":memory:":
+            raise UsageError(f"{self.label}: Parquet files cannot be repaired; write them again")
+        self.__exit__(None, None, None)
+        with self._explained():
+            self._write(contract, stage)
+        self.__enter__()
+
+    def _write(self, contract: Contract, stage: Stage) -> None:
+        upserts, removals = stage.sizes()
+        repair = duckdb_repair(contract, "target", self._source)
+        writer = stage.connection
+        writer.execute(f"attach {literal(self._path)} as target")
+        writer.begin()
+        try:
+            for statement in repair.statements(upserts=upserts, removals=removals):
+                writer.execute(statement)
+            writer.commit()
+        except BaseException:
+            writer.rollback()
+            raise
+        finally:
+            writer.execute("detach target")
 
     @property
     def _connection(self) -> duckdb.DuckDBPyConnection:

@@ -21,6 +21,7 @@ from transforms.parity_cells import Cells, cells_of
 from transforms.parity_contract import Contract, RefusedError, Wish, agree, only_in_target
 from transforms.parity_descent import grouped
 from transforms.parity_faults import Planted, digests_of, plant
+from transforms.parity_plan import Planner
 from transforms.parity_proof import Blindness, Partition, Proof, Sides
 from transforms.parity_verdict import Difference, Row, Tally
 from transforms.parity_waivers import Waiver
@@ -44,7 +45,7 @@ class CellLedger(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How a proof is run. ``commit_lag_s`` above 0: a second look decides what the first suspects."""
+    """How a proof is run. ``commit_lag_s`` above 0: a second look decides what is suspected."""
 
     today: date
     partition: str | None = None
@@ -66,7 +67,7 @@ def prove(source: Side, target: Side, wish: Wish, options: Options) -> Proof:
         descent = Descent(source, target, proof.contract)
         proof.partitions = _read(descent, options)
         proof.planted = _planted(descent, proof.partitions)
-        _descend(descent, proof, options)
+        descend(descent, proof, options)
     except RefusedError as refused:
         proof.refused = refused.reasons
     return proof
@@ -168,12 +169,16 @@ def _check_sample(
         raise RefusedError(wrong)
 
 
-def _descend(descent: Descent, proof: Proof, options: Options) -> None:
+def descend(descent: Descent, proof: Proof, options: Options) -> None:
+    """Tally what differs in the partitions of a proof, and plan what would mend it."""
     proof.tally = tally = Tally(descent.contract)
+    planner = Planner(descent.contract, takes_nul=descent.target.takes_nul)
+    proof.plan = planner.plan
     first: dict[bytes, bytes] = {}
     for partition in proof.partitions:
         for difference in descent.differences(partition):
             tally.add(difference)
+            planner.decide(difference)
             if options.commit_lag_s:
                 first[difference.key] = _print_of(difference)
     if first:

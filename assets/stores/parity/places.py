@@ -1,7 +1,7 @@
 """Where a table is, as people write it: PostgreSQL, a DuckDB file, or Parquet files.
 
-``postgresql://user@host/db/schema.table``, ``shop.duckdb/main.orders``, ``export/*.parquet``. Here belongs
-reading that text; what is done with a side is the engine.
+``postgresql://user@host/db/schema.table``, ``shop.duckdb/main.orders``, ``export/*.parquet``. Here
+belongs reading that text; what is done with a side is the engine.
 """
 
 import re
@@ -18,7 +18,7 @@ _ALLOWED = "postgresql://host/db/table, file.duckdb/table, files.parquet"
 
 
 def side_at(place: str, environment: Mapping[str, str], *, pushdown: bool, memory_mib: int) -> Side:
-    """The side a text names. ``env:NAME/table`` takes the DSN, with its password, out of a variable."""
+    """The side a text names. ``env:NAME/table`` takes a DSN, with its password, from a variable."""
     text = _from_environment(place, environment)
     if text.split("://")[0] in SCHEMES:
         dsn, table = split_table(text)

@@ -18,6 +18,7 @@ from adbc_driver_postgresql import dbapi
 from assets.stores.parity.dsn import redacted
 from assets.stores.parity.duckdb_side import FrameMaker
 from assets.stores.parity.side import Frames, Scan, as_frames, condition, literal, scan_of
+from assets.stores.parity.staging import Stage
 from transforms.canonical_self_test import (
     EXAMPLE,
     EXAMPLE_CONTRACT,
@@ -30,6 +31,7 @@ from transforms.canonical_sql import quoted
 from transforms.canonical_types import Declared, postgres_column_type
 from transforms.errors import TargetError
 from transforms.parity_contract import Contract, RefusedError
+from transforms.parity_repair_sql import DOOMED, STAGED, postgres_repair
 from transforms.parity_sql import (
     PostgresDialect,
     Relation,
@@ -55,6 +57,8 @@ _COLUMNS = (
 
 class PostgresSide:
     """``table`` is quoted, with its schema if it needs one."""
+
+    takes_nul = False
 
     def __init__(
         self, dsn: str, table: str, *, pushdown: bool = False, memory_mib: int = 256
@@ -167,6 +171,20 @@ class PostgresSide:
         with self._explained():
             self._connection.rollback()
         self._take_snapshot()
+
+    def write(self, contract: Contract, stage: Stage) -> None:
+        """See ``Side``; on a connection of its own, for the snapshot is read only."""
+        upserts, removals = stage.sizes()
+        repair = postgres_repair(contract, self._table)
+        with self._explained(), dbapi.connect(self._dsn) as connection:
+            with connection.cursor() as cursor:
+                for table, rows in ((STAGED, upserts), (DOOMED, removals)):
+                    if rows:
+                        cursor.adbc_ingest(table, stage.reader(table), "create", temporary=True)
+                for statement in repair.statements(upserts=upserts, removals=removals):
+                    cursor.execute(statement)
+            connection.commit()
+        self.refresh()
 
     def _take_snapshot(self) -> None:
         with self._explained(), self._connection.cursor() as cursor:

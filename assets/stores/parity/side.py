@@ -12,6 +12,7 @@ from typing import Protocol, Self
 import polars as pl
 import pyarrow as pa
 
+from assets.stores.parity.staging import Stage
 from transforms.canonical_types import Declared
 from transforms.parity_cells import Cell, Cells
 from transforms.parity_contract import Contract
@@ -36,6 +37,7 @@ class Side(Protocol):
     """
 
     label: str
+    takes_nul: bool  # whether a text may hold U+0000
 
     def __enter__(self) -> Self:
         """Reach the store and take the snapshot."""
@@ -92,6 +94,10 @@ class Side(Protocol):
 
     def refresh(self) -> None:
         """Take a new snapshot."""
+        ...
+
+    def write(self, contract: Contract, stage: Stage) -> None:
+        """Carry out a repair in one transaction, then take a new snapshot."""
         ...
 
 
