@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "dead-letters": "orchestration.commands.dead_letters",
     "grace": "orchestration.commands.grace",
     "audit-order": "orchestration.commands.audit_order",
+    "parity": "orchestration.commands.parity",
     "ui": "orchestration.commands.ui",
 }
 DEBUG: Final = "--debug"

@@ -76,14 +76,12 @@ class Repair:
             f" {self.dialect.digest(row)} as d, {self.as_json} as content from {self.table} t"
             f"{self.dialect.fence}) g join {doomed} x on x.kd = g.kd and x.d = g.d"
         )
+        names = "table_name, contract, key_digest, row_digest, content"
+        said = f"{_literal(self.label)}, {_literal(self.contract.fingerprint)}"
         return [
             self._create_removed(),
             f"create temp table leaving as select * from ({numbered}) n where nth <= copies",
-            (
-                f"insert into {self.removed} (table_name, contract, key_digest, row_digest, content)"
-                f" select {_literal(self.label)}, {_literal(self.contract.fingerprint)}, kd, d, content"
-                " from leaving"
-            ),
+            f"insert into {self.removed} ({names}) select {said}, kd, d, content from leaving",
             f"delete from {self.table} as t using leaving l where {self._same_place()}",
             "drop table leaving",
         ]
@@ -93,7 +91,6 @@ class Repair:
         return " and ".join(f"{place} = l.{name}" for place, name in parts)
 
     def _create_removed(self) -> str:
-        """Where removed rows are kept, beside the table."""
         return (
             f"create table if not exists {self.removed} (removed_at timestamptz not null"
             f" default current_timestamp, table_name text not null, contract text not null,"

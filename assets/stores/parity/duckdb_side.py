@@ -228,7 +228,7 @@ class DuckDBSide:
 
     def _stream(self, query: str) -> Frames:
         with self._explained():
-            reader = self._connection.execute(query).to_arrow_reader(BATCH_ROWS)
+            reader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
             yield from as_frames(reader or ())
 
     @contextmanager

@@ -59,7 +59,7 @@ class Stage:
 
     def reader(self, table: str) -> pa.RecordBatchReader:
         """One of the tables, as it is read."""
-        return self.connection.execute(f"select * from {table}").to_arrow_reader(_AT_ONCE)
+        return self.connection.sql(f"select * from {table}").to_arrow_reader(_AT_ONCE)
 
     def take(self, actions: Iterable[Action]) -> None:
         """Keep what is to be done."""

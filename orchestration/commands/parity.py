@@ -1,0 +1,160 @@
+"""``lowwater parity``: proves that a table holds what another one holds, wherever they are.
+
+Exit code 0 says that every row is equal and nothing was left unlooked at; 1 that something differs
+or could not be judged. Here belong the options and the words for people; the proof is
+``assets.stores.parity``.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assets.stores.parity.engine import Options, prove
+from assets.stores.parity.ledger import FileLedger
+from assets.stores.parity.places import side_at
+from assets.stores.parity.repair import repair
+from orchestration.commands.result import AsJson, show
+from transforms.canonical import ColumnType
+from transforms.errors import UsageError
+from transforms.parity_contract import Wish
+from transforms.parity_proof import Proof
+from transforms.parity_waivers import Waiver, read_waivers
+
+_PLACE = "postgresql://host/db/table, env:DSN_VARIABLE/table, file.duckdb/table or files.parquet."
+Source = Annotated[str, typer.Option("--source", help=f"What should be there: {_PLACE}")]
+Target = Annotated[str, typer.Option("--target", help=f"What is there: {_PLACE}")]
+Key = Annotated[
+    list[str], typer.Option("--key", help="A key column; with ? at its end it may be null.")
+]
+LeaveOut = Annotated[list[str] | None, typer.Option("--leave-out", help="A column not to compare.")]
+Types = Annotated[
+    list[str] | None,
+    typer.Option("--type", help="amount=decimal(18,4), where no side declares the digits."),
+]
+PartitionBy = Annotated[
+    str | None, typer.Option("--partition", help="Read the values of this column one by one.")
+]
+Waivers = Annotated[
+    Path | None, typer.Option("--waivers", help="YAML list: column, cause, limit, reason, until.")
+]
+Evidence = Annotated[
+    Path | None, typer.Option("--evidence", help="Write everything to this JSON file.")
+]
+Resume = Annotated[
+    Path | None, typer.Option("--resume", help="Remember partitions here, skip those read before.")
+]
+Lag = Annotated[
+    float, typer.Option("--lag", min=0, help="Seconds until a second look decides differences.")
+]
+Repair = Annotated[bool, typer.Option("--repair", help="Bring the target up to the source.")]
+Approve = Annotated[
+    int | None, typer.Option("--approve-deletes", help="So many rows may be removed, exactly.")
+]
+PushDown = Annotated[
+    bool, typer.Option("--push-down", help="Let PostgreSQL make the sums: for a slow wire.")
+]
+Memory = Annotated[int, typer.Option("--memory", min=64, help="MiB for the sums of each side.")]
+
+
+def command(
+    source: Source,
+    target: Target,
+    key: Key,
+    *,
+    leave_out: LeaveOut = None,
+    types: Types = None,
+    partition: PartitionBy = None,
+    waivers: Waivers = None,
+    evidence: Evidence = None,
+    resume: Resume = None,
+    lag: Lag = 0.0,
+    approve_deletes: Approve = None,
+    memory: Memory = 256,
+    mend: Repair = False,
+    push_down: PushDown = False,
+    as_json: AsJson = False,
+) -> int:
+    """Prove that two tables hold the same rows, bit for bit; show what differs, repair it."""
+    places = [
+        side_at(place, os.environ, pushdown=push_down, memory_mib=memory)
+        for place in (source, target)
+    ]
+    options = Options(
+        datetime.now(UTC).date(),
+        partition,
+        _waivers(waivers),
+        lag,
+        FileLedger(resume, *(place.label for place in places)) if resume else None,
+    )
+    with places[0] as left, places[1] as right:
+        proof = prove(left, right, _wish(key, leave_out or (), types or ()), options)
+        if mend:
+            proof = repair(left, right, proof, options, approve_deletes)
+    if evidence is not None:
+        evidence.write_text(json.dumps(proof.evidence()), encoding="utf-8")
+    show(proof.summary(), lines(proof), as_json=as_json)
+    return 0 if proof.holds() else 1
+
+
+def _wish(key: Sequence[str], left_out: Sequence[str], types: Sequence[str]) -> Wish:
+    return Wish(
+        key=[name.removesuffix("?") for name in key],
+        nullable=[name.removesuffix("?") for name in key if name.endswith("?")],
+        left_out=left_out,
+        types=dict(map(_type, types)),
+    )
+
+
+def _type(text: str) -> tuple[str, ColumnType]:
+    name, _, kind = text.rpartition("=")
+    try:
+        return name, ColumnType.parse(kind)
+    except ValueError as error:
+        raise UsageError(f"--type {text}: {error}") from error
+
+
+def _waivers(file: Path | None) -> tuple[Waiver, ...]:
+    if file is None:
+        return ()
+    try:
+        return read_waivers(file.read_text(encoding="utf-8"), file=str(file))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def lines(proof: Proof) -> Iterator[str]:
+    """Show a proof to people."""
+    summary = proof.summary()
+    yield from (f"REFUSED: {reason}" for reason in proof.refused)
+    for finding in summary["findings"]:
+        yield from finding_lines(finding)
+    yield from (f"not looked at: {gap}" for gap in summary["amber"])
+    counted = [f"{verdict} {count:,}" for verdict, count in summary["counts"].items() if count]
+    yield ", ".join(counted) or "EQUAL 0"
+    for side in ("source", "target"):
+        yield f"{side}: {summary['rows'][side]:,} rows, root {summary['roots'][side]}"
+    yield from plan_lines(summary)
+    yield f"{summary['verdict']}: {'proved' if summary['holds'] else 'not proved'}"
+
+
+def finding_lines(finding: dict[str, Any]) -> Iterator[str]:
+    """One finding, two examples, and what would settle it."""
+    about = " ".join(filter(None, (finding["verdict"], finding["column"], finding["cause"])))
+    yield f"{about}: {finding['count']:,}{' (waived)' if finding['waived'] else ''}"
+    for sample in finding["samples"][:2]:
+        yield "  " + "; ".join(f"{name} {value}" for name, value in sample.items())
+    if not finding["waived"]:
+        yield f"  to settle it: {finding['settle']}"
+
+
+def plan_lines(summary: dict[str, Any]) -> Iterator[str]:
+    """What a repair did, or would do."""
+    for word, plan in (("repaired", summary["repaired"]), ("a repair would do", summary["plan"])):
+        done = ", ".join(f"{count:,} {what}" for what, count in plan.items() if count)
+        if done:
+            yield f"{word}: {done}"

@@ -1,0 +1,98 @@
+"""Two small tables to compare, in any store, made of one SQL text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import count
+from pathlib import Path
+
+import duckdb
+from postgres_server import execute
+
+from assets.stores.parity.engine import Options, prove
+from assets.stores.parity.places import side_at
+from assets.stores.parity.repair import repair
+from transforms.canonical import ColumnType
+from transforms.parity_contract import Wish
+from transforms.parity_proof import Proof
+from transforms.parity_verdict import Verdict
+
+TODAY = date(2024, 5, 1)
+STORES = (("duckdb", "duckdb"), ("duckdb", "postgres"), ("postgres", "postgres"))
+_NUMBERS = count()
+
+
+@dataclass
+class Tables:
+    """Makes tables named uniquely; a place is what the command line takes."""
+
+    folder: Path
+    dsn: str
+    made: list[str] = field(default_factory=list)
+
+    def make(self, store: str, columns: str, rows: str = "") -> str:
+        """``columns`` as in CREATE TABLE, ``rows`` as in VALUES or a SELECT; its place."""
+        name = f"t{next(_NUMBERS)}"
+        self.run(store, f"create table {name} ({columns})")
+        if rows:
+            select = rows if rows.startswith("select") else f"values {rows}"
+            self.run(store, f"insert into {name} {select}")
+        return self.place(store, name)
+
+    def place(self, store: str, name: str) -> str:
+        if store == "duckdb":
+            return f"{self.folder}/tables.duckdb/{name}"
+        base, options = self.dsn.split("?")
+        return f"{base}/{name}?{options}"
+
+    def run(self, store: str, *statements: str) -> list[tuple]:
+        """Statements of either store; ``bytea`` is spelled as the store spells it."""
+        if store == "postgres":
+            return execute(self.dsn, *statements)
+        rows: list[tuple] = []
+        with duckdb.connect(f"{self.folder}/tables.duckdb") as connection:
+            connection.execute("set TimeZone = 'UTC'")
+            for statement in statements:
+                rows = connection.execute(statement.replace("bytea", "blob")).fetchall()
+        return rows
+
+    def change(self, place: str, *statements: str) -> list[tuple]:
+        """Statements about ``{t}``, the table of a place."""
+        store = "postgres" if place.startswith("postgresql") else "duckdb"
+        name = place.partition("?")[0].rpartition("/")[2]
+        return self.run(store, *(statement.format(t=name) for statement in statements))
+
+
+def compared(
+    source: str,
+    target: str,
+    key: Sequence[str] = ("k",),
+    *,
+    nullable: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+    types: Mapping[str, ColumnType] | None = None,
+    pushdown: bool = False,
+    mend: bool = False,
+    approved: int | None = None,
+    options: Options | None = None,
+) -> Proof:
+    """The proof of two places."""
+    wish = Wish(key, nullable, left_out, types)
+    chosen = options or Options(TODAY)
+    with (
+        side_at(source, {}, pushdown=pushdown, memory_mib=128) as left,
+        side_at(target, {}, pushdown=pushdown, memory_mib=128) as right,
+    ):
+        proof = prove(left, right, wish, chosen)
+        return repair(left, right, proof, chosen, approved) if mend else proof
+
+
+def counts(proof: Proof) -> dict[str, int]:
+    """Keys by verdict, without zeros."""
+    return {str(verdict): number for verdict, number in proof.counts().items() if number}
+
+
+def causes(proof: Proof) -> set[tuple[str, str]]:
+    """Columns and causes of what changed."""
+    findings = proof.findings()
+    return {(f["column"], f["cause"]) for f in findings if f["verdict"] == Verdict.CHANGED}
