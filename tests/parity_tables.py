@@ -1,13 +1,13 @@
 """Two small tables to compare, in any store, made of one SQL text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from itertools import count
 from pathlib import Path
 
 import duckdb
-from postgres_server import execute
+from postgres_server import Server
 
 from assets.stores.parity.engine import Options, prove
 from assets.stores.parity.places import side_at
@@ -18,7 +18,7 @@ from transforms.parity_proof import Proof
 from transforms.parity_verdict import Verdict
 
 TODAY = date(2024, 5, 1)
-STORES = (("duckdb", "duckdb"), ("duckdb", "postgres"), ("postgres", "postgres"))
+STORES = (("duckdb", "duckdb"), ("duckdb", "postgres"))
 _NUMBERS = count()
 
 
@@ -27,8 +27,7 @@ class Tables:
     """Makes tables named uniquely; a place is what the command line takes."""
 
     folder: Path
-    dsn: str
-    made: list[str] = field(default_factory=list)
+    server: Server
 
     def make(self, store: str, columns: str, rows: str = "") -> str:
         """``columns`` as in CREATE TABLE, ``rows`` as in VALUES or a SELECT; its place."""
@@ -42,13 +41,13 @@ class Tables:
     def place(self, store: str, name: str) -> str:
         if store == "duckdb":
             return f"{self.folder}/tables.duckdb/{name}"
-        base, options = self.dsn.split("?")
+        base, options = self.server.dsn.split("?")
         return f"{base}/{name}?{options}"
 
     def run(self, store: str, *statements: str) -> list[tuple]:
         """Statements of either store; ``bytea`` is spelled as the store spells it."""
         if store == "postgres":
-            return execute(self.dsn, *statements)
+            return self.server.execute(*statements)
         rows: list[tuple] = []
         with duckdb.connect(f"{self.folder}/tables.duckdb") as connection:
             connection.execute("set TimeZone = 'UTC'")

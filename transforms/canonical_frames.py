@@ -119,7 +119,7 @@ def _float_bits(values: npt.NDArray[np.float64]) -> _Bytes:
 
 
 def _big_endian(numbers: npt.NDArray[np.generic], code: str) -> _Bytes:
-    return numbers.astype(code).view(np.uint8).reshape(numbers.size, -1)
+    return numbers.astype(code).view(np.uint8).reshape(numbers.size, np.dtype(code).itemsize)
 
 
 def _with_nulls(bodies: _Bytes, null: npt.NDArray[np.bool_]) -> _Encoded:

@@ -19,6 +19,7 @@ _FARTHEST_ZONE_US = 14 * 3600 * 1_000_000
 _LAST_BITS = 4
 _FRACTIONS_US = tuple(10**digits for digits in range(1, 7))
 _FLOAT_DIGITS = 12
+_NOISE = 1e-9
 
 
 class Cause(StrEnum):
@@ -115,7 +116,8 @@ def _float_scale(source: Value, target: Value) -> bool:
 
 def _rounds_to(fine: float, coarse: float) -> bool:
     digits = len(repr(coarse).partition(".")[2])
-    return digits <= _FLOAT_DIGITS and round(fine, digits) == coarse
+    lost = abs(fine - coarse) > _NOISE * abs(fine)  # less is the noise of sums, not a rounding
+    return lost and digits <= _FLOAT_DIGITS and round(fine, digits) == coarse
 
 
 def _unicode_form(source: Value, target: Value) -> bool:

@@ -1,7 +1,5 @@
 """The small inputs of the contract, each with the verdict that is right, in every store."""
 
-from pathlib import Path
-
 import pytest
 from parity_tables import STORES, TODAY, Tables, causes, compared, counts
 
@@ -9,11 +7,6 @@ from assets.stores.parity.engine import Options
 from transforms.canonical import ColumnType
 from transforms.parity_proof import Proof
 from transforms.parity_waivers import Waiver
-
-
-@pytest.fixture
-def tables(tmp_path: Path, postgres_dsn: str) -> Tables:
-    return Tables(tmp_path, postgres_dsn)
 
 
 @pytest.fixture(params=STORES, ids="-".join)

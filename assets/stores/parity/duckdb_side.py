@@ -7,6 +7,7 @@ same engine over what a bulk read hands over.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -59,6 +60,9 @@ def read_cells(
     return scan_of(dict(zip(CELL_COLUMNS, row, strict=True)) for row in rows)
 
 
+_NO_FILE = ":memory:"
+
+
 class FrameMaker:
     """DuckDB in memory, over Arrow that came from elsewhere."""
 
@@ -101,6 +105,7 @@ class DuckDBSide:
 
     def __init__(self, label: str, path: str, source: str, memory_mib: int = 256) -> None:
         self.label = label
+        self.file = None if path == _NO_FILE else Path(path).resolve()
         self._path = path
         self._source = source
         self._memory_mib = memory_mib
@@ -109,7 +114,7 @@ class DuckDBSide:
     def __enter__(self) -> Self:
         """See ``Side``."""
         with self._explained():
-            self._open = duckdb.connect(self._path, read_only=self._path != ":memory:")
+            self._open = duckdb.connect(self._path, read_only=self.file is not None)
             settle(self._open, self._memory_mib)
         return self
 
@@ -190,7 +195,7 @@ class DuckDBSide:
 
     def write(self, contract: Contract, stage: Stage) -> None:
         """See ``Side``: the stage's connection writes, for a file has one writer at a time."""
-        if self._path == ":memory:":
+        if self.file is None:
             raise UsageError(f"{self.label}: Parquet files cannot be repaired; write them again")
         self.__exit__(None, None, None)
         with self._explained():

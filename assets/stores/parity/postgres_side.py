@@ -8,6 +8,7 @@ are always pushed down: they move what differs.
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -59,6 +60,7 @@ class PostgresSide:
     """``table`` is quoted, with its schema if it needs one."""
 
     takes_nul = False
+    file: Path | None = None
 
     def __init__(
         self, dsn: str, table: str, *, pushdown: bool = False, memory_mib: int = 256
@@ -69,6 +71,7 @@ class PostgresSide:
         self._pushdown = pushdown
         self._memory_mib = memory_mib
         self._open: dbapi.Connection | None = None
+        self._frames: FrameMaker | None = None
 
     def __enter__(self) -> Self:
         """See ``Side``."""
@@ -88,9 +91,11 @@ class PostgresSide:
         trace: TracebackType | None,
     ) -> None:
         """See ``Side``."""
+        if self._frames is not None:
+            self._frames.close()
         if self._open is not None:
             self._open.close()
-            self._open = None
+        self._open = self._frames = None
 
     def about(self) -> dict[str, str]:
         """See ``Side``."""
@@ -124,8 +129,8 @@ class PostgresSide:
         query = rows_query(PostgresDialect(), VECTOR_CONTRACT, relation, None, None)
         check_vectors(paths[0], self._query(query)[0][2:])
         check_example(paths[0], self._pushed(EXAMPLE_CONTRACT, EXAMPLE).cells)
-        with self._maker() as maker, self._bulk(VECTOR_CONTRACT, relation) as (reader, storage):
-            check_vectors(paths[1], maker.columns(VECTOR_CONTRACT, reader, storage))
+        with self._bulk(VECTOR_CONTRACT, relation) as (reader, storage):
+            check_vectors(paths[1], self._maker.columns(VECTOR_CONTRACT, reader, storage))
         check_example(paths[1], self._read(EXAMPLE_CONTRACT, EXAMPLE).cells)
         return paths
 
@@ -198,8 +203,8 @@ class PostgresSide:
             return scan_of(cursor.fetch_arrow_table().to_pylist())
 
     def _read(self, contract: Contract, relation: Relation) -> Scan:
-        with self._maker() as maker, self._bulk(contract, relation) as (reader, storage):
-            return maker.cells(contract, reader, storage)
+        with self._bulk(contract, relation) as (reader, storage):
+            return self._maker.cells(contract, reader, storage)
 
     @contextmanager
     def _bulk(self, contract: Contract, relation: Relation) -> Iterator[tuple[Any, Any]]:
@@ -208,13 +213,11 @@ class PostgresSide:
             cursor.execute(query)
             yield cursor.fetch_record_batch(), storage
 
-    @contextmanager
-    def _maker(self) -> Iterator[FrameMaker]:
-        maker = FrameMaker(self._memory_mib)
-        try:
-            yield maker
-        finally:
-            maker.close()
+    @property
+    def _maker(self) -> FrameMaker:
+        if self._frames is None:
+            self._frames = FrameMaker(self._memory_mib)
+        return self._frames
 
     @property
     def _connection(self) -> dbapi.Connection:

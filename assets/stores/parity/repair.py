@@ -4,6 +4,7 @@ Here belongs the order of the steps. Which rows are written and which removed is
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from assets.stores.parity.descent import Descent
@@ -32,8 +33,20 @@ def repair(
         stage.take(_actions(descent, planner, proof))
         _ask(planner.plan, approved)
         if any(stage.sizes()):
-            target.write(proof.contract, stage)
+            with _out_of_the_way(source, target):
+                target.write(proof.contract, stage)
     return _proved_again(descent, proof, options, planner.plan)
+
+
+@contextmanager
+def _out_of_the_way(source: Side, target: Side) -> Iterator[None]:
+    """A DuckDB file that holds both tables is let go of while it is written."""
+    shared = source.file is not None and source.file == target.file
+    if shared:
+        source.__exit__(None, None, None)
+    yield
+    if shared:
+        source.__enter__()
 
 
 def _actions(descent: Descent, planner: Planner, proof: Proof) -> Iterator[Action]:

@@ -6,6 +6,7 @@ Here belong the interface and what every side does with the answers. The queries
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -38,6 +39,7 @@ class Side(Protocol):
 
     label: str
     takes_nul: bool  # whether a text may hold U+0000
+    file: Path | None  # a file that nobody can write to while this side is open
 
     def __enter__(self) -> Self:
         """Reach the store and take the snapshot."""
