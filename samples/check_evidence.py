@@ -6,12 +6,12 @@ from collections import defaultdict
 from hashlib import md5
 from struct import unpack
 
-US = r"""case when isfinite({0}) then (epoch_us({0})-946684800000000)::bit::blob when {0} > 'epoch' then
-'\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFF'::blob else '\x80\x00\x00\x00\x00\x00\x00\x00'::blob end"""
-DAYS = r"""case when isfinite({0}) then ({0} - date '2000-01-01')::integer::bit::blob when
-{0} > 'epoch' then '\x7F\xFF\xFF\xFF'::blob else '\x80\x00\x00\x00'::blob end"""
+US = """case when isfinite({0}) then (epoch_us({0}) - 946684800000000)::bit::blob
+when {0} > 'epoch' then unhex('7fffffffffffffff') else unhex('8000000000000000') end"""
+DAYS = """case when isfinite({0}) then ({0} - date '2000-01-01')::integer::bit::blob
+when {0} > 'epoch' then unhex('7fffffff') else unhex('80000000') end"""
 NAN = r"case when {0} = 'NaN' then '\x7ff8000000000000'::bytea else float8send({0} + 0.0) end"
-DUCK_NAN = r"case when isnan({0}) then '\x7F\xF8\x00\x00\x00\x00\x00\x00'::blob else ({0} + 0.0)"
+DUCK_NAN = "case when isnan({0}) then unhex('7ff8000000000000') else ({0} + 0.0)"
 PG_TEXT = "int4send(octet_length({0})) || convert_to({0}, 'UTF8')"
 DUCK_TEXT = "octet_length(encode({0}))::integer::bit::blob || encode({0})"
 PG = {"int": "int8send({0}::bigint)", "bool": "boolsend({0})", "float": NAN, "text": PG_TEXT}
@@ -33,13 +33,13 @@ else:
 
     bodies, text, bytea = DUCK, DUCK_TEXT, "blob"
     cursor = duckdb.connect(base, read_only=True).execute("set TimeZone = 'UTC'")
-frame = {"key": [], "key?": [], "value": []}
+frame = defaultdict(list)
 for name, kind, role in evidence["contract"]:
     spelled = text.replace("{0}", rf"regexp_replace({{0}}::{kind}::text, '^(-?)\.', '\10.')")
     body = bodies.get(kind, spelled).format('"' + name.replace('"', '""') + '"')
-    frame[role].append(rf"coalesce('\x01'::{bytea} || {body}, '\x00'::{bytea})")
-key, rest = frame["key"] + frame["key?"], frame["value"]
-cursor.execute(f"select {' || '.join(key)}, {' || '.join(key + rest)} from {table}")  # noqa: S608
+    frame[role.rstrip("?")].append(rf"coalesce('\x01'::{bytea} || {body}, '\x00'::{bytea})")
+frame["value"] = (key := frame["key"]) + frame["value"]
+cursor.execute(f"select {' || '.join(key)}, {' || '.join(frame['value'])} from {table}")  # noqa: S608
 found, wanted = defaultdict(lambda: [0] * 9), defaultdict(lambda: [0] * 9)
 for frames in cursor.fetchall():
     k, s = (unpack("<4I", md5(frame).digest()) for frame in frames)  # noqa: S324

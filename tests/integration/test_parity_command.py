@@ -61,12 +61,26 @@ def test_json_and_evidence_say_the_same(
     assert evidence["blindness"]["normalised"]["amount"]
 
 
+EVERY_TYPE = (
+    "k bigint, v text, f float8, g float8, i timestamptz, l timestamp, d date, e date, b bytea,"
+    " u uuid, o boolean, n numeric(18,4), q numeric(4,4), z int"
+)
+ONE_OF_EACH = (
+    "(1, 'é', 'NaN', '-0.0', 'infinity', '-infinity', '2024-02-29', '-infinity', 'x',"
+    " 'f23e4567-e89b-12d3-a456-426614174000', true, 1.5, -0.5, null),"
+    " (2, '', 0.1, 1e300, '1969-12-31 23:59:59.999999+00', '2024-03-31 02:30:00', '1999-12-31',"
+    " 'infinity', '', null, false, -0.25, 0.25, -7)"
+)
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_program_of_50_lines_checks_the_evidence_against_either_store(
-    places: tuple[str, str], tables: Tables, tmp_path: Path, side: str
+    tables: Tables, tmp_path: Path, side: str
 ) -> None:
     file = tmp_path / "evidence.json"
-    assert parity(places, "--evidence", str(file)) == 0
+    stores = ("duckdb", "postgres")
+    places = [tables.make(store, EVERY_TYPE, ONE_OF_EACH) for store in stores]
+    assert parity((places[0], places[1]), "--evidence", str(file)) == 0
     place = places[("source", "target").index(side)]
 
     def check() -> subprocess.CompletedProcess[str]:
