@@ -147,6 +147,38 @@ def test_a_partition_of_one_side_alone_is_read_too(tables: Tables) -> None:
     assert [p.name for p in proof.partitions] == ["2024-01-01", "2024-01-02", "2024-01-03"]
 
 
+@pytest.mark.parametrize("column", ["f", "nowhere"])
+def test_a_partition_has_to_be_of_a_kind_that_both_stores_write_alike(
+    tables: Tables, column: str
+) -> None:
+    place = tables.make("duckdb", COLUMNS, series("duckdb", 10))
+    (reason,) = compared(place, place, options=Options(TODAY, column)).refused
+    assert "allowed: date, int, text" in reason
+
+
+def test_cells_of_a_table_that_changed_since_are_not_believed(
+    tables: Tables, tmp_path: Path
+) -> None:
+    places = [tables.make(store, COLUMNS, series(store, 100)) for store in ("duckdb", "postgres")]
+    tables.change(places[1], "delete from {t} where k = 5")
+    for _ in range(2):
+        ledger = FileLedger(tmp_path / "ledger.jsonl", *places)
+        proof = compared(*places, options=Options(TODAY, ledger=ledger))
+        tables.change(places[1], "insert into {t} values (5, 'n5', 0)")
+    assert "rows changed after their cells were read" in proof.refused[0]
+
+
+def test_a_server_that_is_not_in_utf8_cannot_be_judged(tables: Tables) -> None:
+    tables.run(
+        "postgres",
+        "create database old template template0 encoding 'SQL_ASCII' locale 'C'",
+    )
+    source = tables.make("duckdb", "k bigint", "(1)")
+    there = tables.place("postgres", "pg_class").replace("/postgres/", "/old/")
+    (reason,) = compared(source, there).refused
+    assert "encoding is SQL_ASCII, not UTF8" in reason
+
+
 def test_two_tables_of_one_server(tables: Tables) -> None:
     source, target = (tables.make("postgres", COLUMNS, series("postgres", 1000)) for _ in range(2))
     tables.change(target, "delete from {t} where k = 5")

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from assets.stores.parity.descent import Descent
 from assets.stores.parity.side import Scan, Side
+from transforms.canonical import Kind
 from transforms.canonical_self_test import check_oracle
 from transforms.parity_cells import Cells, cells_of
 from transforms.parity_contract import Contract, RefusedError, Wish, agree, only_in_target
@@ -27,6 +28,8 @@ from transforms.parity_verdict import Difference, Row, Tally
 from transforms.parity_waivers import Waiver
 
 WHOLE = "all"
+# Only what both engines write as the same text can name a partition.
+_PARTITION_KINDS = frozenset({Kind.TEXT, Kind.INT, Kind.DATE})
 _SAMPLE_BUCKETS = 8
 _SAMPLE_ROWS = 200
 
@@ -90,6 +93,11 @@ def _read(descent: Descent, options: Options) -> list[Partition]:
 def _names(descent: Descent, column: str | None) -> Sequence[str]:
     if column is None:
         return [WHOLE]
+    place = descent.contract.position(column)
+    kind = None if place is None else descent.contract.proven[place].kind.kind
+    if kind not in _PARTITION_KINDS:
+        allowed = ", ".join(sorted(_PARTITION_KINDS))
+        raise RefusedError([f"partition column {column} is {kind}; allowed: {allowed}"])
     sides = (descent.source, descent.target)
     return sorted({value for side in sides for value in side.partitions(column)})
 
