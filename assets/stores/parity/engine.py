@@ -7,7 +7,6 @@ Here belongs the order of the steps; what they compute is in ``transforms``, wha
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
@@ -26,6 +25,7 @@ from transforms.parity_plan import Planner
 from transforms.parity_proof import Blindness, Partition, Proof, Sides
 from transforms.parity_verdict import Difference, Row, Tally
 from transforms.parity_waivers import Waiver
+from transforms.resequence import side_by_side
 
 WHOLE = "all"
 # Only what both engines write as the same text can name a partition.
@@ -118,8 +118,7 @@ def _both(descent: Descent, partition: Partition) -> tuple[Cells, Cells]:
         return side.cells(descent.contract, descent.where(side, partition))
 
     sides = (descent.source, descent.target)
-    with ThreadPoolExecutor(2) as pool:
-        scans = list(pool.map(scanned, sides))
+    scans = list(side_by_side(scanned, sides, workers=2))
     nulls = [
         f"{side.label}: {scan.null_keys} rows have a null in their key"
         for side, scan in zip(sides, scans, strict=True)
