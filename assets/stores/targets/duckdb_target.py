@@ -10,25 +10,26 @@ decided in ``transforms``.
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 
-from assets.stores.targets.target import Published
+from assets.stores.targets.faults import TargetDataError, TargetOutageError
+from assets.stores.targets.ledger import Ledger
+from assets.stores.targets.target import AS_OF, CURRENT, KEY, READABLE, REVISIONS, Published
 from transforms.errors import TargetError
+from transforms.publish_ledger import NO_NOTE, Covered, Note
 from transforms.schemas import from_stored, to_stored
 
-CURRENT = "windows_current"
-REVISIONS = "windows_revisions"
-READABLE = "windows"
-AS_OF = "windows_as_of"
-KEY = ("window", "key", "window_start")
+PATIENCE_S = 60.0
+_PAUSE_S = 0.1
 _INCOMING = "incoming"
 _HOLDER = re.compile(r"Conflicting lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
@@ -50,6 +51,10 @@ def _same_window(left: str, right: str) -> str:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
+    except (duckdb.DataError, duckdb.IntegrityError) as error:
+        raise TargetDataError(f"{path}: {_explain(error)}") from error
+    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+        raise TargetOutageError(f"{path}: {_explain(error)}") from error
     except duckdb.Error as error:
         raise TargetError(f"{path}: {_explain(error)}") from error
 
@@ -68,13 +73,25 @@ def _explain(error: duckdb.Error) -> str:
 class DuckDBTarget:
     """A ``Target`` in one DuckDB file, which is made if it is not there.
 
-    DuckDB lets one process at a time have the file, so keep the ``with`` block short. Its threads
-    prepare what they publish side by side, and write one after another.
+    DuckDB lets one process at a time have the file, so keep the ``with`` block short. Who comes
+    second waits for ``patience_s``, then is told who has it. The threads of a process prepare what
+    they publish side by side, and write one after another.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        patience_s: float = PATIENCE_S,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self.path = path
-        self._writing = threading.Lock()
+        self.label = str(path)
+        self._patience_s = patience_s
+        self._clock = clock
+        self._sleep = sleep
+        self._writing = threading.RLock()
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def __enter__(self) -> Self:
@@ -86,10 +103,20 @@ class DuckDBTarget:
                 f"{self.path}: its folder cannot be made: {error.strerror}"
             ) from error
         with _explained(self.path):
-            self._connection = duckdb.connect(str(self.path))
+            self._connection = self._connected()
             # A bar of its own would stand between the lines of a result.
             self._connection.execute("set TimeZone = 'UTC'; set enable_progress_bar = false")
         return self
+
+    def _connected(self) -> duckdb.DuckDBPyConnection:
+        deadline = self._clock() + self._patience_s
+        while True:
+            try:
+                return duckdb.connect(str(self.path))
+            except duckdb.IOException as error:
+                if not _HOLDER.search(str(error)) or self._clock() >= deadline:
+                    raise
+            self._sleep(_PAUSE_S)
 
     def __exit__(
         self,
@@ -114,10 +141,12 @@ class DuckDBTarget:
             ]
             if any(changed):
                 self._create_readers(connection, stream, empty.columns)
+            for statement in self._ledger(stream).create():
+                connection.execute(statement)
 
-    def publish(self, stream: str, revisions: pl.DataFrame) -> Published:
+    def publish(self, stream: str, revisions: pl.DataFrame, note: Note = NO_NOTE) -> Published:
         """See ``Target.publish``."""
-        if revisions.is_empty():
+        if revisions.is_empty() and not note.entries:
             return Published(0, 0, 0)
         incoming = to_stored(revisions)
         columns, rows = set(incoming.columns), incoming.to_arrow()
@@ -128,6 +157,7 @@ class DuckDBTarget:
         ):
             self._keep_revisions(connection, stream)
             actions = self._make_current(connection, stream, columns)
+            self._ledger(stream).write(self._execute, note, changed=bool(actions))
         inserted, amended = actions.count("INSERT"), actions.count("UPDATE")
         return Published(inserted, amended, revisions.height - inserted - amended)
 
@@ -144,6 +174,22 @@ class DuckDBTarget:
         """See ``Target.as_of``."""
         source = f"{self._name(stream, AS_OF)}(make_timestamptz({int(instant_us)}))"
         return self._read(f"select * from {source} order by {_columns(KEY)}")
+
+    def covered(self, stream: str, publications: Iterable[str]) -> list[Covered]:
+        """See ``Target.covered``."""
+        with self._writing, _explained(self.path):
+            return self._ledger(stream).covered(self._execute, publications)
+
+    def numbers(self, stream: str) -> dict[str, int]:
+        """See ``Target.numbers``."""
+        with self._writing, _explained(self.path):
+            return self._ledger(stream).numbers(self._execute)
+
+    def _ledger(self, stream: str) -> Ledger:
+        return Ledger(self._name(stream), "blob")
+
+    def _execute(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._open().execute(statement, list(parameters)).fetchall()
 
     def _name(self, stream: str, table: str | None = None) -> str:
         parts = (self._database(), stream) if table is None else (self._database(), stream, table)

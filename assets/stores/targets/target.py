@@ -5,14 +5,24 @@ of its own. The rules are written down as tests in ``test_target_conformance.py`
 every kind.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 import polars as pl
 
+from transforms.publish_ledger import NO_NOTE, Covered, Note
+
 # The target of a stream that names none; it is always declared.
 DEFAULT_TARGET: Final = "default"
+
+# What every kind of target calls its tables and the readers of them.
+CURRENT: Final = "windows_current"
+REVISIONS: Final = "windows_revisions"
+READABLE: Final = "windows"
+AS_OF: Final = "windows_as_of"
+KEY: Final = ("window", "key", "window_start")
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,11 @@ class Target(Protocol):
     Streams never meet, whatever their names. A target is a context manager; what it holds open is
     released on exit. All methods raise ``TargetError``.
     """
+
+    @property
+    def label(self) -> str:
+        """What people call it; no password."""
+        ...
 
     def __enter__(self) -> Self:
         """Reach the target."""
@@ -52,11 +67,20 @@ class Target(Protocol):
         """
         ...
 
-    def publish(self, stream: str, revisions: pl.DataFrame) -> Published:
+    def publish(self, stream: str, revisions: pl.DataFrame, note: Note = NO_NOTE) -> Published:
         """Take revisions, all or none; a newer one becomes current, an older one never does.
 
-        Several threads may publish at once, each other windows of the stream.
+        Several threads may publish at once, each other windows of the stream. The note is written
+        in the same transaction. Raises the errors of ``faults``.
         """
+        ...
+
+    def covered(self, stream: str, publications: Iterable[str]) -> list[Covered]:
+        """What of some publications was taken before."""
+        ...
+
+    def numbers(self, stream: str) -> dict[str, int]:
+        """The publication number of each event partition: it is raised when rows change."""
         ...
 
     def current(self, stream: str) -> pl.DataFrame:
