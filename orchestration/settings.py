@@ -6,7 +6,7 @@ spec.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -14,6 +14,7 @@ HOME = "LOWWATER_HOME"
 STREAMS = "LOWWATER_STREAMS"
 LAKE = "LOWWATER_LAKE"
 TARGET = "LOWWATER_TARGET"
+POSTGRES_DSN = "LOWWATER_POSTGRES_DSN"
 DAGSTER_HOME = "DAGSTER_HOME"
 
 
@@ -23,7 +24,8 @@ class Settings:
 
     ``home`` is the data directory, from which relative sources are read; ``streams`` the folder of
     the specs; ``lake`` a folder or a URI; ``target`` the DuckDB file of the target ``default``;
-    ``dagster_home`` the folder of the Dagster instance.
+    ``dagster_home`` the folder of the Dagster instance. ``postgres_dsn`` is the address of the
+    target ``postgres``; empty: there is none. It may hold a password and is never shown.
     """
 
     home: Path
@@ -31,6 +33,7 @@ class Settings:
     lake: str
     target: Path
     dagster_home: Path
+    postgres_dsn: str = field(default="", repr=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -43,6 +46,7 @@ class Settings:
             lake=given.get(LAKE, str(home / "lake")),
             target=Path(given.get(TARGET, home / "published.duckdb")).absolute(),
             dagster_home=Path(given.get(DAGSTER_HOME, home / "dagster")).absolute(),
+            postgres_dsn=given.get(POSTGRES_DSN, ""),
         )
 
     @classmethod

@@ -4,9 +4,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from adbc_driver_postgresql import dbapi
+
+_NUMBERS = count()
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,20 @@ class Server:
                 cursor.execute(statement)
                 rows = cursor.fetchall() if cursor.description else []
         return rows
+
+
+@contextmanager
+def connected(dsn: str) -> Iterator[Server]:
+    """Another database of the server, to prepare and look at."""
+    with dbapi.connect(dsn, autocommit=True) as connection:
+        yield Server(dsn, connection)
+
+
+def fresh_database(server: Server) -> str:
+    """The DSN of a new, empty database of a server."""
+    name = f"fresh_{next(_NUMBERS)}"
+    server.execute(f"create database {name}")
+    return server.dsn.replace("/postgres?", f"/{name}?")
 
 
 @contextmanager

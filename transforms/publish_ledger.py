@@ -1,9 +1,9 @@
 """The ledger of a publication: which of its rows a target has taken, in sums that must add up.
 
 A publication is the revisions of one event partition in order of what names them; its rows are
-numbered from 0. An entry stands for rows ``lo`` up to ``hi`` that one transaction took. Here belongs
-the arithmetic: sums of row digests, what is not covered yet, conservation. Where the entries are
-kept is a target.
+numbered from 0. An entry stands for rows ``lo`` up to ``hi`` that one transaction took. Here
+belongs the arithmetic: sums of row digests, what is not covered yet, conservation. Where the
+entries are kept is a target.
 """
 
 import hashlib

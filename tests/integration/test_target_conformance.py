@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from postgres_server import fresh_database
 
 from assets.stores.targets.duckdb_target import DuckDBTarget
+from assets.stores.targets.postgres_target import PostgresTarget
 from assets.stores.targets.target import Published, Target
 from transforms.errors import TargetError
+from transforms.publish_ledger import Covered, DeadLetter, Entry, Note, Publication, State, Sums
 from transforms.resequence import ordered_map
 
 STREAM = "gauges"
@@ -40,11 +44,13 @@ FRESH = count()
 OpenTarget = Callable[[], Target]
 
 
-@pytest.fixture(params=["duckdb"])
+@pytest.fixture(params=["duckdb", "postgres"])
 def open_target(request: pytest.FixtureRequest, tmp_path: Path) -> OpenTarget:
-    """Opens the same target each time it is called."""
-    kinds: dict[str, OpenTarget] = {"duckdb": lambda: DuckDBTarget(tmp_path / "target.duckdb")}
-    return kinds[request.param]
+    """Opens the same target each time it is called, empty at the start of a test."""
+    if request.param == "duckdb":
+        return lambda: DuckDBTarget(tmp_path / "target.duckdb")
+    dsn = fresh_database(request.getfixturevalue("postgres"))
+    return lambda: PostgresTarget(dsn)
 
 
 @pytest.fixture
@@ -193,6 +199,45 @@ def test_a_hostile_value_name_and_key_are_text(target: Target) -> None:
     target.publish(STREAM, frame(revision(0, key="'; --", **{hostile: 1.0}), schema=wider))
     assert target.current(STREAM)[hostile].to_list() == [1.0]
     assert target.as_of(STREAM, 1_000)["key"].to_list() == ["'; --"]
+
+
+def entry(lo: int, hi: int, *, partition: str = "2024-01-01") -> Entry:
+    return Entry(Publication("fp", partition, Sums(9)), lo, hi, Sums(hi - lo, (1, 2, 3, 4)))
+
+
+def test_the_ledger_is_written_with_the_rows_and_says_what_was_taken(target: Target) -> None:
+    taken = entry(0, 1)
+    target.publish(STREAM, frame(revision(0)), Note((taken,)))
+    name = taken.publication.name
+    assert target.covered(STREAM, [name, "another"]) == [Covered(name, 0, 1, State.COMMITTED)]
+    target.publish(STREAM, frame(revision(0)), Note((taken,)))
+    assert len(target.covered(STREAM, [name])) == 1
+
+
+def test_the_number_of_an_event_partition_is_raised_when_its_rows_change(target: Target) -> None:
+    assert target.numbers(STREAM) == {}
+    target.publish(STREAM, frame(revision(0)), Note((entry(0, 1),)))
+    target.publish(STREAM, frame(revision(0)), Note((entry(0, 1),)))
+    other = entry(0, 1, partition="2024-01-02")
+    target.publish(STREAM, frame(revision(1)), Note((entry(1, 2), other)))
+    assert target.numbers(STREAM) == {"2024-01-01": 2, "2024-01-02": 1}
+
+
+def test_a_publication_that_fails_leaves_nothing_in_the_ledger(target: Target) -> None:
+    broken = frame(revision(0)).with_columns(level_count=pl.lit("many", pl.String()))
+    with pytest.raises(TargetError):
+        target.publish(STREAM, broken, Note((entry(0, 1),)))
+    assert target.covered(STREAM, [entry(0, 1).publication.name]) == []
+    assert target.numbers(STREAM) == {}
+
+
+def test_rows_that_cannot_be_held_are_kept_beside_the_others(target: Target) -> None:
+    refused = entry(1, 2)
+    dead = DeadLetter(refused.publication, 1, "nul-byte", "22021", "a\0b", b"\x00\x01")
+    note = Note((entry(0, 1), replace(refused, state=State.DEAD_LETTERED)), (dead,))
+    target.publish(STREAM, frame(revision(0)), note)
+    covered = target.covered(STREAM, [refused.publication.name])
+    assert sorted(covered)[1] == Covered(refused.publication.name, 1, 2, State.DEAD_LETTERED)
 
 
 @settings(
