@@ -21,7 +21,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from assets.stores.targets.faults import TargetDataError, TargetOutageError
+from assets.stores.targets.faults import TargetDataError, TargetOutageError, take
 from assets.stores.targets.ledger import Ledger
 from assets.stores.targets.target import AS_OF, CURRENT, KEY, READABLE, REVISIONS, Published
 from transforms.errors import TargetError
@@ -93,6 +93,7 @@ class DuckDBTarget:
         self._sleep = sleep
         self._writing = threading.RLock()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._prepared: dict[str, pl.Schema] = {}
 
     def __enter__(self) -> Self:
         """Open the file; the folder it is in is made."""
@@ -143,12 +144,13 @@ class DuckDBTarget:
                 self._create_readers(connection, stream, empty.columns)
             for statement in self._ledger(stream).create():
                 connection.execute(statement)
+        self._prepared[stream] = schema
 
     def publish(self, stream: str, revisions: pl.DataFrame, note: Note = NO_NOTE) -> Published:
         """See ``Target.publish``."""
         if revisions.is_empty() and not note.entries:
             return Published(0, 0, 0)
-        incoming = to_stored(revisions)
+        incoming = to_stored(take(revisions, self._prepared.get(stream), self.label))
         columns, rows = set(incoming.columns), incoming.to_arrow()
         with (
             self._writing,

@@ -9,10 +9,12 @@ done about them is ``assets.stores.publishing``.
 from collections.abc import Mapping
 from typing import Final
 
+import polars as pl
+
 from transforms.errors import TargetError
+from transforms.fitting import OUT_OF_RANGE, KindError, fitted
 
 NUL_BYTE: Final = "nul-byte"
-OUT_OF_RANGE: Final = "out-of-range"
 CONSTRAINT: Final = "constraint"
 OTHER: Final = "other"
 _REASONS: Final[Mapping[str, str]] = {
@@ -43,6 +45,18 @@ class TargetOutageError(TargetError):
 
 class TargetContentionError(TargetError):
     """Another writer was in the way: again at once, nobody is out of reach."""
+
+
+def take(frame: pl.DataFrame, schema: pl.Schema | None, label: str) -> pl.DataFrame:
+    """Return rows in the types that were prepared. Raises TargetDataError where a value is lost."""
+    try:
+        found = fitted(frame, schema or {})
+    except KindError as error:
+        raise TargetError(f"{label}: {error}") from error
+    if isinstance(found, pl.DataFrame):
+        return found
+    message = f"{label}: column {found.column} cannot hold {found.value}: {found.reason}"
+    raise TargetDataError(message, reason=found.reason)
 
 
 def fault(message: str, sqlstate: str | None) -> TargetError:

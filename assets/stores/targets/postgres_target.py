@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 import polars as pl
 from adbc_driver_postgresql import dbapi
 
+from assets.stores.targets.faults import take
 from assets.stores.targets.ledger import Execute
 from assets.stores.targets.postgres_connections import STATEMENT_TIMEOUT_S, Connections
 from assets.stores.targets.postgres_tables import Tables, listed, type_of
@@ -30,6 +31,7 @@ class PostgresTarget:
 
     def __init__(self, dsn: str, *, statement_timeout_s: float = STATEMENT_TIMEOUT_S) -> None:
         self._connections = Connections(dsn, statement_timeout_s=statement_timeout_s)
+        self._prepared: dict[str, pl.Schema] = {}
 
     @property
     def label(self) -> str:
@@ -59,12 +61,14 @@ class PostgresTarget:
         stored = to_stored(schema.to_frame()).schema
         with self._connections.transaction() as cursor:
             self._tables(stream).prepare(_executing(cursor), stored)
+        self._prepared[stream] = schema
 
     def publish(self, stream: str, revisions: pl.DataFrame, note: Note = NO_NOTE) -> Published:
         """See ``Target.publish``."""
         if revisions.is_empty() and not note.entries:
             return Published(0, 0, 0)
-        tables, incoming = self._tables(stream), to_stored(revisions)
+        tables = self._tables(stream)
+        incoming = to_stored(take(revisions, self._prepared.get(stream), self.label))
         with self._connections.transaction() as cursor:
             execute = _executing(cursor)
             held = tables.columns(execute, CURRENT)
