@@ -8,12 +8,13 @@ Which revisions are needed is the business of ``transforms.publication`` and
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
+from assets.stores.publishing.delivery import Sink
 from assets.stores.tables import by_shard
 from assets.stores.targets.target import Target
 from transforms.errors import UsageError
@@ -35,6 +36,7 @@ class Targets:
     """The resource ``targets``: the stores that people read, by the name a spec gives."""
 
     named: Mapping[str, Target]
+    _sinks: dict[str, Sink] = field(default_factory=dict, repr=False)
 
     def of(self, spec: StreamSpec) -> Target:
         """Return the target of a stream. Raises UsageError for one that is not declared."""
@@ -42,6 +44,10 @@ class Targets:
             known = ", ".join(sorted(self.named))
             raise UsageError(f"{spec.name}: target {spec.target} is not declared; known: {known}")
         return self.named[spec.target]
+
+    def sink_of(self, spec: StreamSpec) -> Sink:
+        """Return the target of a stream with what this process knows of it, always the same."""
+        return self._sinks.setdefault(spec.target, Sink(self.of(spec)))
 
 
 @dataclass(frozen=True)

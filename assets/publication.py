@@ -6,7 +6,7 @@ after are made in ``reconcile``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import dagster as dg
@@ -18,6 +18,7 @@ from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.marks import require_mark
+from assets.stores.publishing.figures import Figures
 from assets.stores.tables import BATCH, LANE, REVISIONS, STAMPS, WINDOWS, frame_schema, unit_of
 from assets.stores.targets.writers import publish
 from assets.stores.unit_of_work import CHUNK_ROWS, UnitOfWork
@@ -44,10 +45,12 @@ class Publication:
     partition: str
     windows: pl.DataFrame
     new: int
+    given: Figures = field(default_factory=Figures)  # of all partitions written together
 
     def figures(self) -> Metadata:
         """Return what the UI shows of the partition."""
-        return {ROWS: int(self.windows[WINDOWS].sum()), "new_windows": self.new}
+        rows = int(self.windows[WINDOWS].sum())
+        return {ROWS: rows, "new_windows": self.new, **self.given.metadata()}
 
 
 def publish_windows(
@@ -55,7 +58,7 @@ def publish_windows(
 ) -> Iterator[Publication]:
     """Publish what partitions closed; yields each of them when the target has it."""
     lake, spec = history.lake, history.spec
-    target = targets.of(spec)
+    sink = targets.sink_of(spec)
     with unit_of(lake, spec, PUBLISHED_WINDOWS) as unit:
         for chunk in _chunks(unit, partitions):
             for table in (WATERMARKS, WINDOW_AGGREGATES):
@@ -66,12 +69,12 @@ def publish_windows(
             first = compare_first(everything, stored)
             said = history.append(first.new, run_id)
             known = stored.join(everything, on=WINDOW_IDENTITY, how="semi")
-            stamps = _by_partition(publish(target, spec, pl.concat([known, said])), windows)
+            given = publish(sink, spec, history.with_partition(pl.concat([known, said])))
+            stamps = _by_partition(given.stamps, windows)
             for key, rows in windows.items():
                 counts = _marked(unit, spec, key, rows, stamps.get(key))
-                yield Publication(
-                    key, counts, rows.join(said, on=WINDOW_IDENTITY, how="semi").height
-                )
+                new = rows.join(said, on=WINDOW_IDENTITY, how="semi").height
+                yield Publication(key, counts, new, given.figures)
             unit.flush()
 
 

@@ -6,7 +6,7 @@ have something to find is in ``touched``.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import dagster as dg
@@ -20,6 +20,7 @@ from assets.reorder import refuse_gaps
 from assets.stores.lake import Lake, Slot
 from assets.stores.lake_files import Span
 from assets.stores.marks import Mark, digest_of
+from assets.stores.publishing.figures import Figures
 from assets.stores.tables import WINDOWS, by_shard, unit_of
 from assets.stores.targets.writers import publish
 from assets.stores.unit_of_work import CHUNK_ROWS, UnitOfWork
@@ -52,13 +53,15 @@ class Amendment:
     partition: str
     revisions: pl.DataFrame
     amended: pl.DataFrame
+    given: Figures = field(default_factory=Figures)  # of all partitions written together
 
     def figures(self) -> Metadata:
         """Return what the UI shows of the partition."""
         reasons = self.revisions.group_by(REASON).len().sort(REASON).iter_rows()
         made = {f"new_revisions_{reason}": count for reason, count in reasons}
         amended = int(self.amended[WINDOWS].sum())
-        return {ROWS: amended, "new_revisions": self.revisions.height, **made}
+        new = {ROWS: amended, "new_revisions": self.revisions.height}
+        return {**new, **made, **self.given.metadata()}
 
 
 def amend(
@@ -66,7 +69,7 @@ def amend(
 ) -> Iterator[Amendment]:
     """Reconcile event partitions; yields each of them when the target has its revisions."""
     lake, spec = history.lake, history.spec
-    target = targets.of(spec)
+    sink = targets.sink_of(spec)
     seen = touched(history)
     with unit_of(lake, spec, AMENDED_WINDOWS) as unit:
         complete = _complete(unit, spec, axis)
@@ -74,14 +77,14 @@ def amend(
             stored = history.read(chunk)
             said = history.append(_revisions(history, unit, stored, chunk, complete), run_id)
             everything = pl.concat([stored, said])
-            publish(target, spec, everything)
+            given = publish(sink, spec, history.with_partition(everything)).figures
             of_partition = history.by_partition(said)
             kept = history.by_partition(everything)
             for key in chunk:
                 amended = _amended(kept.get(key, said.clear()))
                 mark = Mark.of(spec, seen.get(key, digest_of()))
                 unit.replace(AMENDED_WINDOWS, Slot(key), amended, str(mark))
-                yield Amendment(key, of_partition.get(key, said.clear()), amended)
+                yield Amendment(key, of_partition.get(key, said.clear()), amended, given)
             unit.flush()
 
 

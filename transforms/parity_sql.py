@@ -241,3 +241,17 @@ def _list(numbers: Collection[int]) -> str:
 
 def _hex(keys: Sequence[bytes]) -> str:
     return ", ".join(f"'{key.hex()}'" for key in keys) or "null"
+
+
+def lanes_query(dialect: Dialect, contract: Contract, relation: Relation) -> str:
+    """One row for each row, in its order: the lanes of its digest and of its key's, s0 to k3."""
+    lanes = ", ".join(
+        f"{dialect.lane(digest, lane)} as {name}{lane}"
+        for digest, name in (("d", "s"), ("kd", "k"))
+        for lane in range(LANES)
+    )
+    return (
+        f"select {lanes} from (select {dialect.number('kf')} as kd,"
+        f" {dialect.number('kf || rf')} as d"
+        f" from ({_frames(dialect, contract, relation)}) f{dialect.fence}) g"
+    )

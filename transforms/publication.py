@@ -4,7 +4,7 @@ Here belongs the bookkeeping of revisions as rows. Why a window needs another re
 ``reconcile``; its numbers come from ``aggregate``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -60,24 +60,45 @@ class Batch(NamedTuple):
     revisions: pl.DataFrame
 
 
-def batches(revisions: pl.DataFrame, *, lanes: int, rows: int) -> Iterator[Batch]:
+def batches(
+    revisions: pl.DataFrame, *, lanes: int, rows: int, size: Callable[[], int] | None = None
+) -> Iterator[Batch]:
     """Cut revisions into batches of at most ``rows``, which different lanes offer in turn.
 
     A window is always in the same lane, and its revisions stand there in their order: while a lane
     is written in the order given, no revision of a window lands after a newer one, however many
-    lanes are written side by side. A few rows are one lane.
+    lanes are written side by side. A few rows are one lane. ``size`` is asked before each batch is
+    cut, and takes the place of ``rows`` there.
     """
+    return take_turns(in_lanes(revisions, lanes=lanes, rows=rows), size or (lambda: rows))
+
+
+def in_lanes(revisions: pl.DataFrame, *, lanes: int, rows: int) -> dict[int, pl.DataFrame]:
+    """Return the rows of each lane, in the order in which they are written."""
     lanes = min(lanes, -(-revisions.height // max(1, rows // lanes)))
     if not lanes:
-        return
+        return {}
     lane = (row_lanes(revisions, WINDOW_IDENTITY)[LANE_0] % lanes).alias(_LANE)
     ordered = revisions.with_columns(lane).sort(_LANE, REVISION, maintain_order=True)
     of_lanes = ordered.partition_by(_LANE, as_dict=True, include_key=False, maintain_order=True)
-    pieces = {int(name): part.iter_slices(rows) for (name,), part in of_lanes.items()}
+    return {int(name): part for (name,), part in of_lanes.items()}
+
+
+def take_turns(lanes: Mapping[int, pl.DataFrame], size: Callable[[], int]) -> Iterator[Batch]:
+    """Cut a batch from each lane in turn, as long as any of them has rows."""
+    pieces = {number: _pieces(rows, size) for number, rows in lanes.items()}
     for turn in zip_longest(*pieces.values()):
         for number, piece in zip(pieces, turn, strict=True):
             if piece is not None:
                 yield Batch(number, piece)
+
+
+def _pieces(rows: pl.DataFrame, size: Callable[[], int]) -> Iterator[pl.DataFrame]:
+    at = 0
+    while at < rows.height:
+        piece = rows.slice(at, size())
+        at += piece.height
+        yield piece
 
 
 def current(history: pl.DataFrame) -> pl.DataFrame:

@@ -3,8 +3,7 @@
 import random
 import threading
 import time
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterable
 
 import polars as pl
 import pytest
@@ -16,7 +15,7 @@ from assets.stores.targets.target import Published
 from assets.stores.targets.writers import LANES, write
 from transforms.errors import TargetError
 from transforms.order_audit import audit_order
-from transforms.publication import batches
+from transforms.publication import Batch, batches
 from transforms.schemas import REVISION, WINDOW_IDENTITY
 
 SCHEMA = pl.Schema(
@@ -49,26 +48,9 @@ class SlowTarget:
             self.landed += revisions.select("key", "revision").iter_rows()
         return Published(revisions.height, 0, 0)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
-
-    def prepare(self, stream: str, schema: pl.Schema) -> None: ...
-
-    def current(self, stream: str) -> pl.DataFrame:
-        raise NotImplementedError
-
-    revisions = current
-
-    def as_of(self, stream: str, instant_us: int) -> pl.DataFrame:
-        raise NotImplementedError
+def written(target: SlowTarget, work: Iterable[Batch]) -> pl.DataFrame:
+    return write(work, lambda batch: target.publish("s", batch.revisions)).stamps
 
 
 def frame(keys: list[int], seed: int) -> pl.DataFrame:
@@ -93,7 +75,7 @@ def test_no_revision_lands_after_a_newer_one_and_none_is_lost(
     keys: list[int], rows: int, lanes: int, seed: int
 ) -> None:
     revisions, target = frame(keys, seed), SlowTarget(seed)
-    stamps = write(target, "s", batches(revisions, lanes=lanes, rows=rows))
+    stamps = written(target, batches(revisions, lanes=lanes, rows=rows))
     landed = pl.DataFrame(
         target.landed, schema={"key": pl.String, "revision": pl.Int64}, orient="row"
     )
@@ -106,7 +88,7 @@ def test_no_revision_lands_after_a_newer_one_and_none_is_lost(
 @given(keys=st.lists(st.integers(0, 12), min_size=1, max_size=60), seed=st.integers(0, 99))
 def test_the_stamps_of_a_lane_and_of_a_window_rise(keys: list[int], seed: int) -> None:
     target = SlowTarget(seed)
-    stamps = write(target, "s", batches(frame(keys, seed), lanes=3, rows=2))
+    stamps = written(target, batches(frame(keys, seed), lanes=3, rows=2))
     of_batches = stamps.unique(BATCH).sort(BATCH)
     assert audit_order(of_batches, key=[LANE], order=STAMPS).same_key_inverted == 0
     of_windows = stamps.sort(*WINDOW_IDENTITY, REVISION)
@@ -115,7 +97,7 @@ def test_the_stamps_of_a_lane_and_of_a_window_rise(keys: list[int], seed: int) -
 
 def test_lanes_are_written_at_the_same_time_by_a_target_that_can() -> None:
     target = SlowTarget(1, longest_s=0.05)
-    stamps = write(target, "s", batches(frame([*range(40)], 1), lanes=LANES, rows=2))
+    stamps = written(target, batches(frame([*range(40)], 1), lanes=LANES, rows=2))
     assert target.most_at_once > 1
     by_batch = stamps.unique(BATCH).sort(BATCH)
     assert not by_batch[LANDED].is_sorted()  # it lands in another order, and no lane is out of it
@@ -128,7 +110,7 @@ def test_a_batch_that_fails_raises_and_what_landed_before_it_stays() -> None:
     target = SlowTarget(1, broken=broken)
     before = threading.active_count()
     with pytest.raises(TargetError, match="out of reach"):
-        write(target, "s", work)
+        written(target, work)
     assert threading.active_count() == before
     landed = {key for key, _ in target.landed}
     assert landed >= set(work[0].revisions["key"]) | set(work[1].revisions["key"])

@@ -1,22 +1,29 @@
 """Revisions on their way to a target: batches of them, written side by side, lane by lane in order.
 
-Here belongs how many are written at once, and the stamps that tell afterwards in which order that
-was: handed out, begun, landed. How batches are cut is in ``transforms.publication``; whether a
-target writes several at the same time, or prepares them at the same time and writes one after
-another, is its own business.
+Here belongs how many are written at once, what is offered again, and the stamps that tell
+afterwards in which order that was: handed out, begun, landed. How batches are cut is in
+``transforms.publication``, what becomes of one in ``assets.stores.publishing``; whether a target
+writes several at the same time, or prepares them at the same time and writes one after another, is
+its own business.
 """
 
 import time
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import polars as pl
 
+from assets.stores.publishing.delivery import Delivery, Sink, deliver
+from assets.stores.publishing.figures import Figures
+from assets.stores.publishing.offers import Work
 from assets.stores.tables import BATCH, LANE, STAMPS
-from assets.stores.targets.target import Published, Target
-from transforms.publication import Batch, batches
+from assets.stores.targets.faults import TargetOutageError
+from transforms.batch_size import START
+from transforms.parity_stream import published_contract
+from transforms.publication import Batch, take_turns
 from transforms.resequence import Envelope, ordered_map
 from transforms.schemas import (
     KEY,
@@ -30,7 +37,10 @@ from transforms.schemas import (
 from transforms.spec import StreamSpec
 
 LANES: Final = 4
-BATCH_ROWS: Final = 20_000
+# Batches that wait; when they are so many, nobody reads on.
+QUEUE: Final = 4
+# How often what was parked is offered again in a run.
+_ROUNDS: Final = 2
 
 _REVISION: Final = (*WINDOW_IDENTITY, REVISION)
 _PLACES: Final = (BATCH, LANE, *STAMPS)
@@ -42,41 +52,133 @@ _SCHEMA: Final = pl.Schema(
 )
 
 
-def publish(target: Target, spec: StreamSpec, revisions: pl.DataFrame) -> pl.DataFrame:
-    """Give revisions to the target; those that it has already change nothing.
+R = TypeVar("R")
 
-    Returns ``WINDOW_IDENTITY`` and ``revision`` of each, with the batch and lane that it was
-    written in and the places of that batch in the orders ``STAMPS``. If a batch fails its error is
-    raised; what has landed by then stays, and is no news to the next attempt.
+
+@dataclass(frozen=True)
+class Landed(Generic[R]):
+    """What came of batches, in their order; ``deepest`` is how many were on their way at once.
+
+    ``stamps`` are ``WINDOW_IDENTITY`` and ``revision`` of each row, with the batch and lane that it
+    was written in and the places of that batch in the orders ``STAMPS``.
     """
-    with target:
-        target.prepare(spec.name, window_history_schema(spec))
-        return write(target, spec.name, batches(revisions, lanes=LANES, rows=BATCH_ROWS))
+
+    stamps: pl.DataFrame
+    results: list[tuple[Batch, R]]
+    deepest: int
 
 
-def write(target: Target, stream: str, work: Iterable[Batch]) -> pl.DataFrame:
-    """Write batches to a target that is open and prepared; returns what ``publish`` does."""
+@dataclass(frozen=True)
+class Publishing:
+    """What a publication did: the stamps of its rows, and its figures."""
+
+    stamps: pl.DataFrame
+    figures: Figures
+
+
+def publish(sink: Sink, spec: StreamSpec, revisions: pl.DataFrame) -> Publishing:
+    """Give revisions, with their ``event_partition``, to the target.
+
+    What the ledger of the target knows is not offered again: so a killed run goes on where it was.
+    If a batch fails its error is raised; what has landed by then stays, and is no news to the next
+    attempt. Raises TargetOutageError if something had to be parked: the lake still has it.
+    """
+    begun = sink.clock()
+    work = Work.of(published_contract(spec), revisions, lanes=LANES, rows=START)
+    digest_s = sink.clock() - begun
+    target, stream = sink.target, spec.name
+    with ExitStack() as stack:
+        sink.call(lambda: stack.enter_context(target))
+        sink.call(lambda: target.prepare(stream, window_history_schema(spec)))
+        names = [publication.name for publication in work.publications]
+        rest = work.without(sink.call(lambda: target.covered(stream, names)))
+        stamps, figures = _through(sink, stream, rest)
+    known = revisions.height - sum(rows.height for rows in rest.lanes.values())
+    return Publishing(stamps, figures.with_known(known, digest_s))
+
+
+def _through(sink: Sink, stream: str, work: Work) -> tuple[pl.DataFrame, Figures]:
+    """Offer everything, then again what was parked."""
+
+    def give(batch: Batch) -> Delivery:
+        return deliver(sink, stream, work.offer(batch.revisions))
+
+    first = write(take_turns(work.lanes, lambda: sink.size.rows), give)
+    stamps, figures = [_of_accepted(first)], Figures.of(sink, first)
+    parked = _parked(first)
+    for _ in range(_ROUNDS):
+        if not parked:
+            break
+        _wait_for(sink, stream, figures)
+        again = write(parked, give, first_batch=figures.batches)
+        stamps.append(_of_accepted(again))
+        figures = figures.plus(Figures.of(sink, again))
+        parked = _parked(again)
+    _refuse_parked(sink, parked, figures)
+    return pl.concat(stamps), figures
+
+
+def _parked(landed: Landed[Delivery]) -> list[Batch]:
+    return [
+        Batch(batch.lane, offer.rows) for batch, one in landed.results for offer in one.parked
+    ]
+
+
+def _of_accepted(landed: Landed[Delivery]) -> pl.DataFrame:
+    parked = [offer.rows.select(*_REVISION) for _, one in landed.results for offer in one.parked]
+    if not parked:
+        return landed.stamps
+    return landed.stamps.join(pl.concat(parked), on=_REVISION, how="anti")
+
+
+def _wait_for(sink: Sink, stream: str, figures: Figures) -> None:
+    """Wait until one call gets through: many at once would find the breaker at its probe."""
+    sink.sleep(sink.breaker.opens_in())
+    try:
+        sink.call(lambda: sink.target.numbers(stream))
+    except TargetOutageError as error:
+        raise TargetOutageError(_of_parked(sink, figures.parked_rows, str(error))) from error
+
+
+def _refuse_parked(sink: Sink, parked: Iterable[Batch], figures: Figures) -> None:
+    rows = sum(batch.revisions.height for batch in parked)
+    if rows:
+        raise TargetOutageError(_of_parked(sink, rows, figures.why_parked))
+
+
+def _of_parked(sink: Sink, rows: int, why: str) -> str:
+    return (
+        f"{sink.target.label}: {rows} revisions could not be written ({why}); they are kept in the"
+        " lake: run again when the target answers"
+    )
+
+
+def write(
+    work: Iterable[Batch], give: Callable[[Batch], R], *, first_batch: int = 0
+) -> Landed[R]:
+    """Give batches to a target that is open and prepared. Raises the first error of any."""
+    stamps, results, deepest = [pl.DataFrame(schema=_SCHEMA)], [], 0
     with ordered_map(
         work,
-        partial(_write, target, stream),
+        give,
         workers=LANES,
-        window=2 * LANES,
+        window=LANES + QUEUE,
         clock=time.monotonic,
         key=attrgetter("lane"),
     ) as landed:
-        return pl.concat([pl.DataFrame(schema=_SCHEMA), *map(_stamped, landed)])
+        for envelope in landed:
+            state = landed.diagnostics()
+            deepest = max(deepest, state.admitted - state.emitted)
+            results.append((envelope.item, envelope.unwrap()))
+            stamps.append(_stamped(envelope, first_batch))
+    return Landed(pl.concat(stamps), results, deepest)
 
 
-def _write(target: Target, stream: str, batch: Batch) -> Published:
-    return target.publish(stream, batch.revisions)
-
-
-def _stamped(envelope: Envelope[Batch, Published]) -> pl.DataFrame:
-    """Return the revisions of a batch with its stamps, or raise what it failed with."""
-    envelope.unwrap()
-    batch = envelope.item
-    places = (envelope.seq, batch.lane, envelope.handed_out, envelope.begun, envelope.landed)
+def _stamped(envelope: Envelope[Batch, R], first: int) -> pl.DataFrame:
+    """Return the revisions of a batch with its stamps."""
+    orders = (envelope.handed_out or 0, envelope.begun or 0, envelope.landed or 0)
+    places = (first + envelope.seq, envelope.item.lane, *(first + place for place in orders))
     stamps = zip(_PLACES, places, strict=True)
-    return batch.revisions.select(
+    return envelope.item.revisions.select(
         *_REVISION, *(pl.lit(place, pl.Int64).alias(name) for name, place in stamps)
     )

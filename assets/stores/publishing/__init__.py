@@ -1,0 +1,1 @@
+"""Publishing through failures: batches, retries, the breaker, dead letters, figures, traces."""
