@@ -13,12 +13,14 @@ from assets.stores.targets.duckdb_target import DuckDBTarget
 from assets.stores.targets.postgres_target import PostgresTarget
 from assets.stores.targets.target import DEFAULT_TARGET, Target
 from orchestration.settings import Settings
+from orchestration.telemetry import export_traces
 
 POSTGRES_TARGET: Final = "postgres"
 
 
 def resources_of(settings: Settings) -> dict[str, object]:
-    """Return the resources by role."""
+    """Return the resources by role; traces are exported from here on, if they are to be."""
+    export_traces()
     lake = Lake(settings.lake, event_tables=EVENT_TABLES)
     return {
         "lake": lake,
