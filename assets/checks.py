@@ -6,10 +6,11 @@ Here belongs what Dagster is to evaluate. What a check judges is in the module o
 import dagster as dg
 
 from assets.order_audit import order_check
+from assets.parity import parity_check
 from assets.partitions import Axis
 from transforms.spec import StreamSpec
 
 
-def checks_of(spec: StreamSpec, arrivals: Axis) -> list[dg.AssetChecksDefinition]:
+def checks_of(spec: StreamSpec, arrivals: Axis, events: Axis) -> list[dg.AssetChecksDefinition]:
     """Return the checks of one stream."""
-    return [order_check(spec, arrivals)]
+    return [order_check(spec, arrivals), parity_check(spec, events)]

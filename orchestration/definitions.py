@@ -13,6 +13,7 @@ from assets.checks import checks_of
 from assets.grace import grace_assets
 from assets.lateness import lateness_assets
 from assets.order_audit import order_audit_assets
+from assets.parity import parity_assets
 from assets.partitions import Axis
 from assets.publication import publication_assets
 from assets.reconcile import reconcile_assets
@@ -72,8 +73,9 @@ def stream_defs(spec: StreamSpec) -> dg.Definitions:
             reconcile_assets(spec, arrivals, events),
             lateness_assets(spec, arrivals),
             grace_assets(spec, arrivals),
+            parity_assets(spec, events),
         ],
-        asset_checks=checks_of(spec, arrivals),
+        asset_checks=checks_of(spec, arrivals, events),
         jobs=jobs_of(spec),
     )
 

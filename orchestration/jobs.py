@@ -17,10 +17,13 @@ if TYPE_CHECKING:
         UnresolvedAssetJobDefinition,
     )
 
-EVENT_ASSETS: Final = (schemas.AMENDED_WINDOWS,)
-ADVICE_ASSETS: Final = (schemas.LATENESS_PROFILE, schemas.GRACE_ADVICE)
+EVENT_ASSETS: Final = (schemas.AMENDED_WINDOWS, schemas.TARGET_PARITY)
 ARRIVALS: Final = "Take arrival partitions in, reorder them, publish the windows they close."
-EVENTS: Final = "Give windows whose rows changed another revision, by event partition."
+EVENTS: Final = (
+    "Give windows whose rows changed another revision and prove the target, by event partition."
+)
+PARITY: Final = "Prove that the target holds what was published, by event partition."
+ADVICE_ASSETS: Final = (schemas.LATENESS_PROFILE, schemas.GRACE_ADVICE)
 ADVICE: Final = "Profile how late rows come, and say which grace to choose."
 
 
@@ -39,16 +42,23 @@ def advice_job(stream: str) -> str:
     return f"{stream}_advice"
 
 
+def parity_job(stream: str) -> str:
+    """Return the name of the job that proves event partitions."""
+    return f"{stream}_parity"
+
+
 def jobs_of(spec: StreamSpec) -> list["UnresolvedAssetJobDefinition"]:
     """Return the jobs of a stream."""
     of_events, of_advice = (
         dg.AssetSelection.assets(*(asset_key(spec, name) for name in names))
         for names in (EVENT_ASSETS, ADVICE_ASSETS)
     )
+    proof = dg.AssetSelection.assets(asset_key(spec, schemas.TARGET_PARITY))
     of_arrivals = dg.AssetSelection.key_prefixes(spec.name) - of_events - of_advice
     return [
         _job(spec, arrivals_job(spec.name), of_arrivals, ARRIVALS),
         _job(spec, events_job(spec.name), of_events, EVENTS),
+        _job(spec, parity_job(spec.name), proof, PARITY),
         _job(spec, advice_job(spec.name), of_advice, ADVICE),
     ]
 

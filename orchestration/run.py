@@ -18,13 +18,14 @@ from dagster._core.errors import DagsterAssetCheckFailedError
 from assets.catalogue import Landing, Locks, Progress
 from assets.freshness import first_unfinished, with_data
 from assets.history import History
+from assets.parity import unproved
 from assets.partitions import Axis
 from assets.stores.lake import Lake
 from assets.stores.lock import StreamLock
 from assets.touched import waiting
 from orchestration.definitions import build_defs
 from orchestration.embedded import instance_of
-from orchestration.jobs import advice_job, arrivals_job, events_job
+from orchestration.jobs import advice_job, arrivals_job, events_job, parity_job
 from orchestration.logs import FILE, file_logger
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
@@ -36,6 +37,7 @@ FIRST: Final = "dagster/asset_partition_range_start"
 LAST: Final = "dagster/asset_partition_range_end"
 # How many stages tell of an arrival partition, and of an event partition.
 ARRIVAL_STAGES: Final = 5
+EVENT_STAGES: Final = 2
 # Dagster's bookkeeping of one run grows with the square of its partitions.
 RUN_PARTITIONS: Final = 512
 # Event partitions so near each other are reconciled in one run, with those between them.
@@ -99,12 +101,17 @@ class Runner:
                 for start in range(0, len(arrivals), RUN_PARTITIONS):
                     jobs.run(arrivals_job(stream), arrivals[start : start + RUN_PARTITIONS])
             events = self._events()
-            self.watcher.expect("events", sum(map(len, events)))
+            self.watcher.expect("events", EVENT_STAGES * sum(map(len, events)))
             for stretch in events:
                 jobs.run(events_job(stream), stretch)
             if arrivals:
                 self.watcher.say("profiling lateness")
                 jobs.run(advice_job(stream))
+            proofs = self._unproved()
+            self.watcher.expect("parity", sum(map(len, proofs)))
+            for stretch in proofs:
+                for start in range(0, len(stretch), RUN_PARTITIONS):
+                    jobs.run(parity_job(stream), stretch[start : start + RUN_PARTITIONS])
         return Outcome(arrivals, [key for stretch in events for key in stretch], log)
 
     @contextlib.contextmanager
@@ -138,6 +145,11 @@ class Runner:
         if start is None or end is None or axis.position(start) > axis.position(end):
             return ()
         return axis.between(start, end)
+
+    def _unproved(self) -> list[Sequence[str]]:
+        """Return the event partitions to prove, in stretches without gaps."""
+        events = Axis.of_events(self.spec)
+        return list(stretches(events, unproved(History(self.lake, self.spec, events))))
 
     def _events(self) -> list[Sequence[str]]:
         """Return the event partitions to reconcile, in stretches without gaps."""

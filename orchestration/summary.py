@@ -13,7 +13,7 @@ from assets.partitions import Axis
 from assets.reorder import TABLE_OF
 from assets.stores.lake_files import Span
 from assets.stores.tables import REJECTED_COUNT as REJECTED_ROWS_COUNT
-from assets.stores.tables import STAGED_COUNT, WINDOWS, unit_of
+from assets.stores.tables import STAGED_COUNT, VERDICT, WINDOWS, unit_of
 from assets.stores.unit_of_work import UnitOfWork
 from assets.touched import rows_waiting
 from orchestration.settings import Settings
@@ -33,6 +33,7 @@ from transforms.schemas import (
     SEQ,
     STAGED,
     STAGED_SOURCES,
+    TARGET_PARITY,
     WATERMARK_US,
     WATERMARKS,
     WINDOWS_MISSED,
@@ -64,6 +65,7 @@ def summary(settings: Settings, history: History, arrivals: Axis) -> dict[str, A
         "dead_letters_by_reason": dict(dead.group_by(REASON).len().sort(REASON).iter_rows()),
         "dead_letters_by_outcome": outcomes(history, unit, dead, complete),
         "windows": windows(unit, complete),
+        "parity": parity(unit),
         "worst_hour": worst_hour(unit, dead, complete),
         "places": places(settings, spec),
     }
@@ -118,6 +120,12 @@ def windows(unit: UnitOfWork, complete: list[str]) -> dict[str, int]:
         for table, chosen in ((PUBLISHED_WINDOWS, frozenset(complete)), (AMENDED_WINDOWS, None))
     )
     return {"published": published, "amended": amended}
+
+
+def parity(unit: UnitOfWork) -> dict[str, int]:
+    """Return how many event partitions have a proof, by what it said."""
+    proofs = unit.read(TARGET_PARITY)
+    return {str(name): int(count) for name, count in proofs.group_by(VERDICT).len().iter_rows()}
 
 
 def worst_hour(unit: UnitOfWork, dead: pl.DataFrame, complete: list[str]) -> dict[str, Any] | None:

@@ -43,6 +43,13 @@ def fresh_database(server: Server) -> str:
     return server.dsn.replace("/postgres?", f"/{name}?")
 
 
+def copy_of(server: Server, dsn: str) -> str:
+    """The DSN of a copy of a database that nobody is connected to."""
+    name, original = f"fresh_{next(_NUMBERS)}", dsn.partition("?")[0].rpartition("/")[2]
+    server.execute(f"create database {name} template {original}")
+    return server.dsn.replace("/postgres?", f"/{name}?")
+
+
 @contextmanager
 def running_server(folder: Path) -> Iterator[Server]:
     """Yield a server that lives in a folder and ends with the block."""

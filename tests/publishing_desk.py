@@ -7,6 +7,7 @@ from typing import Self
 
 import polars as pl
 
+from assets.stores.parity.side import Side
 from assets.stores.publishing.delivery import Retries, Sink
 from assets.stores.targets.target import Published, Target
 from transforms.batch_size import BatchSize
@@ -134,6 +135,9 @@ class Moody:
 
     def numbers(self, stream: str) -> dict[str, int]:
         return self.inner.numbers(stream)
+
+    def side(self, stream: str) -> Side:
+        return self.inner.side(stream)
 
     def current(self, stream: str) -> pl.DataFrame:
         return self.inner.current(stream)

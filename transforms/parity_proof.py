@@ -34,6 +34,7 @@ class Partition:
     target: Cells
     column: str | None = None  # the one whose values are the partitions; None: there is one
     resumed: bool = False
+    condition: str = ""  # what picks it on either side, where no column does
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from transforms.lateness import PROFILE_SCHEMA
 from transforms.spec import StreamSpec
 
 # Tables cut by event partition; all others are cut by arrival partition.
-EVENT_TABLES: Final = (schemas.WINDOW_HISTORY, schemas.AMENDED_WINDOWS)
+EVENT_TABLES: Final = (schemas.WINDOW_HISTORY, schemas.AMENDED_WINDOWS, schemas.TARGET_PARITY)
 
 # Tables of a whole stream, which no partition cuts: they are kept under this name.
 WHOLE: Final = "all"
@@ -52,6 +52,14 @@ EFFECTIVE_KEYS: Final = "effective_keys"
 HEAVIEST_KEY: Final = "heaviest_key"
 HEAVIEST_SHARE: Final = "heaviest_share"
 WORST_KEYS: Final = "worst_keys"
+# Columns of `target_parity`: what the proof of a partition said; all but its cells is JSON.
+VERDICT: Final = "verdict"
+SOURCE_ROWS: Final = "source_rows"
+TARGET_ROWS: Final = "target_rows"
+SOURCE_ROOT: Final = "source_root"
+TARGET_ROOT: Final = "target_root"
+NUMBER: Final = "publication_number"
+SUMMARY: Final = "summary"
 # Columns of `published_windows` and `amended_windows`: how many windows of a name there are.
 WINDOWS: Final = "windows"
 
@@ -74,6 +82,15 @@ _ORDERS: Final = pl.Schema(
         **dict.fromkeys((HEAVIEST_KEY, WORST_KEYS), pl.String()),
     }
 )
+_PROOFS: Final = pl.Schema(
+    {
+        VERDICT: pl.String(),
+        **dict.fromkeys((SOURCE_ROWS, TARGET_ROWS), pl.Int64()),
+        **dict.fromkeys((SOURCE_ROOT, TARGET_ROOT), pl.String()),
+        NUMBER: pl.Int64(),
+        SUMMARY: pl.String(),
+    }
+)
 _COUNTS: Final = pl.Schema({schemas.WINDOW: pl.String(), WINDOWS: pl.Int64()})
 
 _MARKED: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
@@ -83,6 +100,7 @@ _MARKED: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.PUBLISHED_WINDOWS: lambda _: _COUNTS,
     schemas.ORDER_AUDIT: lambda _: _ORDERS,
     schemas.AMENDED_WINDOWS: lambda _: _COUNTS,
+    schemas.TARGET_PARITY: lambda _: _PROOFS,
 }
 _PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.STAGED_EVENTS: schemas.staged_schema,

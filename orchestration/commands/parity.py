@@ -1,4 +1,4 @@
-"""``lowwater parity``: proves that a table holds what another one holds, wherever they are.
+"""``lowwater parity``: proves that a target holds what was published, or any two tables the same.
 
 Exit code 0 says that every row is equal and nothing was left unlooked at; 1 that something differs
 or could not be judged. Here belong the options and the words for people; the proof is
@@ -18,7 +18,10 @@ from assets.stores.parity.engine import Options, prove
 from assets.stores.parity.ledger import FileLedger
 from assets.stores.parity.places import side_at
 from assets.stores.parity.repair import repair
+from assets.stores.parity.side import Side
 from orchestration.commands.result import AsJson, show
+from orchestration.settings import Settings
+from orchestration.specs import load_specs
 from transforms.canonical import ColumnType
 from transforms.errors import UsageError
 from transforms.parity_contract import Wish
@@ -26,10 +29,13 @@ from transforms.parity_proof import Proof
 from transforms.parity_waivers import Waiver, read_waivers
 
 _PLACE = "postgresql://host/db/table, env:DSN_VARIABLE/table, file.duckdb/table or files.parquet."
-Source = Annotated[str, typer.Option("--source", help=f"What should be there: {_PLACE}")]
-Target = Annotated[str, typer.Option("--target", help=f"What is there: {_PLACE}")]
+Stream = Annotated[
+    str | None, typer.Argument(help="The stream whose target is proved; or name two tables.")
+]
+Source = Annotated[str | None, typer.Option("--source", help=f"What should be there: {_PLACE}")]
+Target = Annotated[str | None, typer.Option("--target", help=f"What is there: {_PLACE}")]
 Key = Annotated[
-    list[str], typer.Option("--key", help="A key column; with ? at its end it may be null.")
+    list[str] | None, typer.Option("--key", help="A key column; with ? at its end it may be null.")
 ]
 LeaveOut = Annotated[list[str] | None, typer.Option("--leave-out", help="A column not to compare.")]
 Types = Annotated[
@@ -62,9 +68,10 @@ Memory = Annotated[int, typer.Option("--memory", min=64, help="MiB for the sums 
 
 
 def command(
-    source: Source,
-    target: Target,
-    key: Key,
+    stream: Stream = None,
+    source: Source = None,
+    target: Target = None,
+    key: Key = None,
     *,
     leave_out: LeaveOut = None,
     types: Types = None,
@@ -79,26 +86,63 @@ def command(
     push_down: PushDown = False,
     as_json: AsJson = False,
 ) -> int:
-    """Prove that two tables hold the same rows, bit for bit; show what differs, repair it."""
-    places = [
-        side_at(place, os.environ, pushdown=push_down, memory_mib=memory)
-        for place in (source, target)
-    ]
-    options = Options(
-        datetime.now(UTC).date(),
-        partition,
-        _waivers(waivers),
-        lag,
-        FileLedger(resume, *(place.label for place in places)) if resume else None,
-    )
-    with places[0] as left, places[1] as right:
-        proof = prove(left, right, _wish(key, leave_out or (), types or ()), options)
-        if mend:
-            proof = repair(left, right, proof, options, approve_deletes)
+    """Prove that a target holds what its stream published, or that two tables are the same.
+
+    Bit for bit; shows what differs, repairs it when asked. Exit code 1: something differs.
+    """
+    today = datetime.now(UTC).date()
+    accepted = _waivers(waivers)
+    if stream is not None:
+        _refuse_both(stream, source, target, key)
+        proof = _of_stream(stream, accepted, approve_deletes, mend=mend)
+    else:
+        places = [
+            side_at(place, os.environ, pushdown=push_down, memory_mib=memory)
+            for place in _both(source, target)
+        ]
+        ledger = FileLedger(resume, *(place.label for place in places)) if resume else None
+        options = Options(today, partition, accepted, lag, ledger)
+        wish = _wish(key or (), leave_out or (), types or ())
+        proof = _of_tables(places[0], places[1], wish, options, approve_deletes, mend=mend)
     if evidence is not None:
         evidence.write_text(json.dumps(proof.evidence()), encoding="utf-8")
     show(proof.summary(), lines(proof), as_json=as_json)
     return 0 if proof.holds() else 1
+
+
+def _refuse_both(
+    stream: str, source: str | None, target: str | None, key: Sequence[str] | None
+) -> None:
+    if source or target or key:
+        raise UsageError(
+            f"{stream} says what is compared: leave out --source, --target and --key, or the stream"
+        )
+
+
+def _both(source: str | None, target: str | None) -> tuple[str, str]:
+    if source is None or target is None:
+        raise UsageError("name a stream, or two tables with --source, --target and --key")
+    return source, target
+
+
+def _of_tables(
+    source: Side, target: Side, wish: Wish, options: Options, approved: int | None, *, mend: bool
+) -> Proof:
+    with source, target:
+        proof = prove(source, target, wish, options)
+        return repair(source, target, proof, options, approved) if mend else proof
+
+
+def _of_stream(
+    name: str, waivers: tuple[Waiver, ...], approved: int | None, *, mend: bool
+) -> Proof:
+    settings = Settings.from_environment()
+    spec = load_specs(settings.streams).stream(name)
+    # Dagster takes seconds to import; a wrong name need not wait for it.
+    from assets.parity import prove_stream  # noqa: PLC0415
+    from orchestration.resources import resources_of  # noqa: PLC0415
+
+    return prove_stream(spec, resources_of(settings), waivers, approved, mend=mend)
 
 
 def _wish(key: Sequence[str], left_out: Sequence[str], types: Sequence[str]) -> Wish:

@@ -103,6 +103,8 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield from of_rows(result)
     windows = result["windows"]
     yield f"{windows['published']:,} windows published, {windows['amended']:,} amended since"
+    proofs = in_brackets(result["parity"])
+    yield f"the target against the lake, event partitions by verdict:{proofs or '  none proved'}"
     worst = result["worst_hour"]
     if worst:
         yield (

@@ -117,6 +117,8 @@ class Descent:
 
     def where(self, side: Side, partition: Partition) -> str:
         """The condition that picks a partition on a side."""
+        if partition.condition:
+            return partition.condition
         return side.condition(partition.column, partition.name) if partition.column else "true"
 
     def _account(

@@ -6,9 +6,9 @@ Here belongs the order of the steps; what they compute is in ``transforms``, wha
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import Protocol
@@ -48,7 +48,10 @@ class CellLedger(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How a proof is run. ``commit_lag_s`` above 0: a second look decides what is suspected."""
+    """How a proof is run. ``commit_lag_s`` above 0: a second look decides what is suspected.
+
+    Partitions are the values of a column, or named conditions in the SQL that both engines share.
+    """
 
     today: date
     partition: str | None = None
@@ -56,6 +59,7 @@ class Options:
     commit_lag_s: float = 0.0
     ledger: CellLedger | None = None
     sleep: Callable[[float], None] = time.sleep
+    conditions: Mapping[str, str] | None = None
 
 
 def prove(source: Side, target: Side, wish: Wish, options: Options) -> Proof:
@@ -86,8 +90,9 @@ def _blindness(source: Side, target: Side, wish: Wish, contract: Contract) -> Bl
 
 
 def _read(descent: Descent, options: Options) -> list[Partition]:
-    names = _names(descent, options.partition)
-    return [_one(descent, name, options) for name in names]
+    if options.conditions is not None:
+        return [_one(descent, name, options, where) for name, where in options.conditions.items()]
+    return [_one(descent, name, options) for name in _names(descent, options.partition)]
 
 
 def _names(descent: Descent, column: str | None) -> Sequence[str]:
@@ -102,12 +107,13 @@ def _names(descent: Descent, column: str | None) -> Sequence[str]:
     return sorted({value for side in sides for value in side.partitions(column)})
 
 
-def _one(descent: Descent, name: str, options: Options) -> Partition:
+def _one(descent: Descent, name: str, options: Options, where: str = "") -> Partition:
     known = options.ledger.recall(descent.contract, name) if options.ledger else None
     if known:
-        return Partition(name, *known, options.partition, resumed=True)
-    empty = Partition(name, {}, {}, options.partition)
-    partition = Partition(name, *_both(descent, empty), options.partition)
+        return Partition(name, *known, options.partition, resumed=True, condition=where)
+    empty = Partition(name, {}, {}, options.partition, condition=where)
+    source, target = _both(descent, empty)
+    partition = replace(empty, source=source, target=target)
     if options.ledger:
         options.ledger.keep(descent.contract, partition)
     return partition

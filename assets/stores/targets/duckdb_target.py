@@ -21,6 +21,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
+from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.targets.faults import TargetDataError, TargetOutageError, take
 from assets.stores.targets.ledger import Ledger
 from assets.stores.targets.target import AS_OF, CURRENT, KEY, READABLE, REVISIONS, Published
@@ -162,6 +163,11 @@ class DuckDBTarget:
             self._ledger(stream).write(self._execute, note, changed=bool(actions))
         inserted, amended = actions.count("INSERT"), actions.count("UPDATE")
         return Published(inserted, amended, revisions.height - inserted - amended)
+
+    def side(self, stream: str) -> DuckDBSide:
+        """See ``Target.side``."""
+        table = f"{quoted(stream)}.{quoted(CURRENT)}"
+        return DuckDBSide(f"{self.path}/{stream}.{CURRENT}", str(self.path), table)
 
     def current(self, stream: str) -> pl.DataFrame:
         """See ``Target.current``."""

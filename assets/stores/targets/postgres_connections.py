@@ -28,7 +28,7 @@ class Connections:
 
     def __init__(self, dsn: str, *, statement_timeout_s: float = STATEMENT_TIMEOUT_S) -> None:
         self.label = redacted(dsn)
-        self._dsn = dsn
+        self.dsn = dsn
         self._timeout_ms = int(statement_timeout_s * 1_000)
         self._idle: SimpleQueue[dbapi.Connection] = SimpleQueue()
         self._is_open = False
@@ -83,7 +83,7 @@ class Connections:
             connection.close()
 
     def _connected(self) -> dbapi.Connection:
-        connection = dbapi.connect(with_timeout(self._dsn))
+        connection = dbapi.connect(with_timeout(self.dsn))
         settings = {
             "statement_timeout": f"{self._timeout_ms}ms",
             "lock_timeout": f"{int(LOCK_TIMEOUT_S * 1_000)}ms",
@@ -110,7 +110,7 @@ class Connections:
         try:
             yield
         except (adbc_driver_manager.Error, pa.ArrowException) as error:
-            message = f"{self.label}: {explain(error, self._dsn)}"
+            message = f"{self.label}: {explain(error, self.dsn)}"
             # The driver's own words may quote the address: they do not travel further.
             raise fault(message, _state(error)) from None
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 import polars as pl
 from adbc_driver_postgresql import dbapi
 
+from assets.stores.parity.postgres_side import PostgresSide
 from assets.stores.targets.faults import take
 from assets.stores.targets.ledger import Execute
 from assets.stores.targets.postgres_connections import STATEMENT_TIMEOUT_S, Connections
@@ -88,6 +89,10 @@ class PostgresTarget:
         """See ``Target.numbers``."""
         with self._connections.transaction() as cursor:
             return self._tables(stream).ledger.numbers(_executing(cursor))
+
+    def side(self, stream: str) -> PostgresSide:
+        """See ``Target.side``."""
+        return PostgresSide(self._connections.dsn, self._tables(stream).name(CURRENT))
 
     def current(self, stream: str) -> pl.DataFrame:
         """See ``Target.current``."""

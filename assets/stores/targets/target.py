@@ -12,6 +12,7 @@ from typing import Final, Protocol, Self
 
 import polars as pl
 
+from assets.stores.parity.side import Side
 from transforms.publish_ledger import NO_NOTE, Covered, Note
 
 # The target of a stream that names none; it is always declared.
@@ -81,6 +82,10 @@ class Target(Protocol):
 
     def numbers(self, stream: str) -> dict[str, int]:
         """The publication number of each event partition: it is raised when rows change."""
+        ...
+
+    def side(self, stream: str) -> Side:
+        """The current windows as one side of a proof; this target must be closed meanwhile."""
         ...
 
     def current(self, stream: str) -> pl.DataFrame:

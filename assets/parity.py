@@ -1,0 +1,277 @@
+"""Parity: the target holds, bit for bit, what was published; proved by event partition.
+
+Here belongs which partitions are proved, and what is kept and told of it. How a proof is made is
+``assets.stores.parity``, what it means ``transforms.parity_proof``.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Final
+
+import dagster as dg
+import polars as pl
+
+from assets.catalogue import (
+    ONE_RUN,
+    Locks,
+    Progress,
+    Teller,
+    asset_key,
+    asset_spec,
+    dep,
+    materialized,
+)
+from assets.history import History, Targets
+from assets.metadata import ROWS, Metadata
+from assets.partitions import Axis
+from assets.stores.lake import Lake, Slot
+from assets.stores.marks import Mark, require_mark
+from assets.stores.parity.engine import Options
+from assets.stores.parity.stream_proof import StreamProof, StreamSides
+from assets.stores.tables import (
+    NUMBER,
+    SOURCE_ROOT,
+    SOURCE_ROWS,
+    SUMMARY,
+    TARGET_ROOT,
+    TARGET_ROWS,
+    VERDICT,
+    frame_schema,
+    unit_of,
+)
+from assets.verdicts import Verdict, tell
+from transforms.parity_proof import Partition, Proof
+from transforms.parity_verdict import Verdict as Finding
+from transforms.parity_waivers import Waiver
+from transforms.schemas import (
+    AMENDED_WINDOWS,
+    PUBLISHED_WINDOWS,
+    TARGET_PARITY,
+    WINDOW_HISTORY,
+)
+from transforms.spec import StreamSpec
+from transforms.spec_fields import format_instant
+
+DESCRIPTION: Final = "Proof that the target holds what was published for this day of events."
+CHECK: Final = "the_target_holds_what_was_published"
+CLAIM: Final = (
+    "Every current revision, tombstones too, is in the target once and equal to the bit, and "
+    "nothing else is there."
+)
+# What lies in no partition that is proved; nothing should.
+ELSEWHERE: Final = "elsewhere"
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What the proof of an event partition said, as it is kept."""
+
+    partition: str
+    row: pl.DataFrame
+
+    def figures(self) -> Metadata:
+        """Return what the UI shows of the partition."""
+        kept = self.row.row(0, named=True)
+        counts = json.loads(kept[SUMMARY])["counts"]
+        found = {f"windows_{name.lower()}": count for name, count in counts.items() if count}
+        return {
+            ROWS: kept[TARGET_ROWS],
+            VERDICT: kept[VERDICT],
+            **{name: kept[name] for name in (SOURCE_ROWS, SOURCE_ROOT, TARGET_ROOT, NUMBER)},
+            **found,
+        }
+
+    def verdict(self) -> Verdict:
+        """Return what the check says of the partition."""
+        kept = self.row.row(0, named=True)
+        passed = kept[VERDICT] == Finding.EQUAL
+        return Verdict(self.partition, passed, self.figures(), "" if passed else why(kept))
+
+
+def why(kept: dict[str, Any]) -> str:
+    """Return what differs, in a line."""
+    summary = json.loads(kept[SUMMARY])
+    found = [
+        " ".join(filter(None, (f"{f['count']}", f["verdict"], f["column"], f["cause"])))
+        for f in summary["findings"]
+    ]
+    return "; ".join([kept[VERDICT], *summary["refused"], *found])
+
+
+def prove_partitions(
+    history: History, targets: Targets, partitions: Sequence[str]
+) -> Iterator[Proved]:
+    """Prove event partitions, all in one go; yields each of them when its proof is kept."""
+    spec = history.spec
+    unit = unit_of(history.lake, spec, TARGET_PARITY)
+    rows = unit.rows(WINDOW_HISTORY)
+    found = sides(history, targets).prove(partitions, options(history.events, partitions))
+    with unit:
+        for partition in _each(found, partitions):
+            row = _row(spec, found, partition)
+            mark = Mark.of(spec, _made_from(rows, partition.name))
+            unit.replace(TARGET_PARITY, Slot(partition.name), row, str(mark))
+            yield Proved(partition.name, row)
+        unit.flush()
+
+
+def prove_stream(
+    spec: StreamSpec,
+    resources: Mapping[str, Any],
+    waivers: tuple[Waiver, ...],
+    approved: int | None,
+    *,
+    mend: bool,
+) -> Proof:
+    """Prove all that was ever published, and that nothing else is in the target; repair it if told.
+
+    Nobody writes to the stream meanwhile.
+    """
+    history = History(resources["lake"], spec, Axis.of_events(spec))
+    locks: Locks = resources["locks"]
+    with locks.of(spec.name)():
+        published = unit_of(history.lake, spec, TARGET_PARITY).partitions(WINDOW_HISTORY)
+        partitions = history.events.in_order(published)
+        everything = options(history.events, partitions, elsewhere=True)
+        how = replace(everything, waivers=waivers)
+        both = sides(history, resources["targets"])
+        found = both.repair(partitions, how, approved) if mend else both.prove(partitions, how)
+    return found.proof
+
+
+def sides(history: History, targets: Targets) -> StreamSides:
+    """Return what a proof of the stream reads."""
+    spec = history.spec
+    label = f"lake of {spec.name}"
+    return StreamSides(spec, targets.sink_of(spec), label, lambda name: history.read([name]))
+
+
+def options(events: Axis, partitions: Iterable[str], *, elsewhere: bool = False) -> Options:
+    """Return how partitions are proved: by the starts of their windows."""
+    wanted = events.in_order(partitions)
+    conditions = {name: condition(events, name, name) for name in wanted}
+    if elsewhere:
+        ranges = [condition(events, first, last) for first, last in _stretches(events, wanted)]
+        conditions[ELSEWHERE] = " and ".join(f"not ({where})" for where in ranges) or "true"
+    return Options(datetime.now(UTC).date(), conditions=conditions)
+
+
+def condition(events: Axis, first: str, last: str) -> str:
+    """Return the SQL, of either engine, that picks the windows of partitions in a row."""
+    ends = f"window_start < timestamptz '{format_instant(events.bounds(last).end_us)}'"
+    if events.previous(first) is None:  # it holds whatever was before, too
+        return ends
+    start = format_instant(events.bounds(first).start_us)
+    return f"window_start >= timestamptz '{start}' and {ends}"
+
+
+def unproved(history: History) -> list[str]:
+    """Return the event partitions that were published to since they were proved, oldest first."""
+    unit = unit_of(history.lake, history.spec, TARGET_PARITY)
+    rows = unit.rows(WINDOW_HISTORY)
+    seen = {name: Mark.read(text) for name, text in unit.marks(TARGET_PARITY).items()}
+    new = [
+        name for name in rows if name not in seen or seen[name].made_from != _made_from(rows, name)
+    ]
+    return history.events.in_order(new)
+
+
+def stored_proofs(spec: StreamSpec, lake: Lake, partitions: Iterable[str]) -> Iterator[Proved]:
+    """Return the proofs of partitions as they are kept."""
+    unit = unit_of(lake, spec, TARGET_PARITY)
+    for partition in partitions:
+        require_mark(unit, spec, TARGET_PARITY, partition)
+        yield Proved(partition, unit.read(TARGET_PARITY, partitions=[partition]))
+
+
+def _made_from(rows: dict[str, int], partition: str) -> str:
+    # History is only added to, so the number of its rows tells one state from another.
+    return str(rows.get(partition, 0))
+
+
+def _stretches(events: Axis, partitions: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Join partitions that follow one another."""
+    breaks = [
+        index
+        for index, (left, right) in enumerate(pairwise(partitions), start=1)
+        if events.position(right) != events.position(left) + 1
+    ]
+    for start, end in pairwise([0, *breaks, len(partitions)]):
+        if end > start:
+            yield partitions[start], partitions[end - 1]
+
+
+def _each(found: StreamProof, partitions: Sequence[str]) -> list[Partition]:
+    """Return all partitions; of a proof that was refused, each without a cell."""
+    if found.proof.refused:
+        return [Partition(name, {}, {}) for name in partitions]
+    return found.proof.partitions
+
+
+def _row(spec: StreamSpec, found: StreamProof, partition: Partition) -> pl.DataFrame:
+    proof = found.of(partition)
+    verdict = proof.verdict()
+    if partition.name in found.superseded:
+        verdict = Finding.SUPERSEDED
+    elif not proof.refused and not proof.amber() and found.is_equal(partition):
+        verdict = Finding.EQUAL
+    kept = {
+        VERDICT: str(verdict),
+        SOURCE_ROWS: proof.total("source").n,
+        TARGET_ROWS: proof.total("target").n,
+        SOURCE_ROOT: proof.root("source"),
+        TARGET_ROOT: proof.root("target"),
+        NUMBER: found.numbers.get(partition.name, 0),
+        SUMMARY: json.dumps(proof.summary()),
+    }
+    return pl.DataFrame([kept], schema=frame_schema(spec, TARGET_PARITY))
+
+
+def parity_assets(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
+    """Return the asset ``target_parity`` of a stream, by event partition."""
+    deps = [
+        dep(spec, AMENDED_WINDOWS),
+        dep(spec, PUBLISHED_WINDOWS, dg.AllPartitionMapping()),
+    ]
+
+    @dg.multi_asset(
+        name=f"{spec.name}__parity",
+        specs=[asset_spec(spec, TARGET_PARITY, DESCRIPTION, deps, ("deltalake", "duckdb"))],
+        partitions_def=events.definition,
+        backfill_policy=ONE_RUN,
+    )
+    def proving(
+        context: dg.AssetExecutionContext,
+        lake: dg.ResourceParam[Lake],
+        locks: dg.ResourceParam[Locks],
+        progress: dg.ResourceParam[Progress],
+        targets: dg.ResourceParam[Targets],
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        teller = Teller(context, spec, progress)
+        history = History(lake, spec, events)
+        with locks.of(spec.name)():
+            for proved in prove_partitions(history, targets, context.partition_keys):
+                teller.tell(proved.partition, {TARGET_PARITY: proved.figures()})
+        yield from materialized(spec, [TARGET_PARITY])
+
+    return proving
+
+
+def parity_check(spec: StreamSpec, events: Axis) -> dg.AssetChecksDefinition:
+    """Return the check that the target holds what was published."""
+    key = asset_key(spec, TARGET_PARITY)
+
+    @dg.asset_check(
+        asset=key, name=CHECK, description=CLAIM, blocking=True, partitions_def=events.definition
+    )
+    def the_target_holds_what_was_published(
+        context: dg.AssetCheckExecutionContext, lake: dg.ResourceParam[Lake]
+    ) -> dg.AssetCheckResult:
+        proofs = stored_proofs(spec, lake, context.partition_keys)
+        verdicts = [proved.verdict() for proved in proofs]
+        return tell(context, dg.AssetCheckKey(key, CHECK), verdicts)
+
+    return the_target_holds_what_was_published

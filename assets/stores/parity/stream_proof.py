@@ -1,0 +1,136 @@
+"""The proof that a target holds what the lake says was published, and its repair.
+
+Here belongs how a stream is put before the engine of proofs: both sides, partitions by the start of
+their windows, publication numbers before and after. Which partitions are proved, and when, is
+``assets.parity``.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import polars as pl
+
+from assets.stores.parity.engine import Options, prove
+from assets.stores.parity.repair import repair
+from assets.stores.parity.side import Side
+from assets.stores.parity.stream_side import published_side
+from assets.stores.publishing.delivery import Sink
+from assets.stores.targets.faults import TargetDataError
+from transforms.canonical_types import Declared
+from transforms.parity_cells import bad_buckets
+from transforms.parity_contract import Wish
+from transforms.parity_proof import Partition, Proof
+from transforms.publication import current
+from transforms.schemas import (
+    PUBLISHED_AT_US,
+    RUN_ID,
+    STORED_NAMES,
+    WINDOW_IDENTITY,
+    window_history_schema,
+)
+from transforms.spec import StreamSpec
+
+LOG = logging.getLogger("lowwater.parity")
+_UNPROVEN: Final = tuple(STORED_NAMES.get(name, name) for name in (PUBLISHED_AT_US, RUN_ID))
+Read = Callable[[str], pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class StreamProof:
+    """A proof, and the publication number of each partition that it was made at.
+
+    Those in ``superseded`` were published to while they were proved.
+    """
+
+    proof: Proof
+    numbers: Mapping[str, int]
+    superseded: frozenset[str]
+
+    def of(self, partition: Partition) -> Proof:
+        """What it says of one partition alone; findings stay those of all."""
+        return replace(self.proof, partitions=[partition])
+
+    def is_equal(self, partition: Partition) -> bool:
+        """Whether both sides of a partition are the same, each key once."""
+        cells = [*partition.source.values(), *partition.target.values()]
+        return partition.source == partition.target and not any(cell.dup for cell in cells)
+
+
+@dataclass(frozen=True)
+class StreamSides:
+    """What a proof of a stream reads: revisions by event partition, and the target."""
+
+    spec: StreamSpec
+    sink: Sink
+    label: str  # of the lake
+    read: Read
+
+    def prove(self, partitions: Iterable[str], options: Options) -> StreamProof:
+        """Hold partitions of the target against the lake. ``options`` has their conditions."""
+        before = self._numbers()
+        with ExitStack() as stack:
+            source, target = self._sides(stack, partitions)
+            proof = prove(source, target, self._wish(target.columns()), options)
+        return self._superseded(proof, before)
+
+    def repair(
+        self, partitions: Sequence[str], options: Options, approved: int | None
+    ) -> StreamProof:
+        """Prove, bring the target up to the lake, prove what was touched again.
+
+        Revisions that the target lacks are published to it first, with their history.
+        """
+        found = self.prove(partitions, options)
+        differing = [p.name for p in found.proof.partitions if bad_buckets(p.source, p.target)]
+        self._restore([name for name in differing if name in set(partitions)])
+        before = self._numbers()
+        with ExitStack() as stack:
+            source, target = self._sides(stack, partitions)
+            proof = prove(source, target, self._wish(target.columns()), options)
+            proof = repair(source, target, proof, options, approved)
+        return self._superseded(proof, before)
+
+    def _sides(self, stack: ExitStack, partitions: Iterable[str]) -> tuple[Side, Side]:
+        schema = window_history_schema(self.spec)
+        frames = (current(self.read(partition)) for partition in partitions)
+        copy: AbstractContextManager[Side] = published_side(self.label, schema, frames)
+        source = stack.enter_context(stack.enter_context(copy))
+        return source, stack.enter_context(self.sink.target.side(self.spec.name))
+
+    def _wish(self, held: Sequence[Declared]) -> Wish:
+        """Compare what is declared; a statistic that no longer is, nobody publishes."""
+        schema = window_history_schema(self.spec)
+        declared = {STORED_NAMES.get(name, name) for name in schema}
+        former = [column.name for column in held if column.name not in declared]
+        key = [STORED_NAMES.get(name, name) for name in WINDOW_IDENTITY]
+        return Wish(key=key, left_out=(*_UNPROVEN, *former))
+
+    def _restore(self, partitions: Iterable[str]) -> None:
+        sink, stream = self.sink, self.spec.name
+        with ExitStack() as stack:
+            sink.call(lambda: stack.enter_context(sink.target))
+            for partition in partitions:
+                try:
+                    sink.call(partial(sink.target.publish, stream, self.read(partition)))
+                except TargetDataError as error:
+                    # It holds a row that this target cannot; the others are mended one by one.
+                    LOG.info("%s is not published whole: %s", partition, error)
+
+    def _numbers(self) -> dict[str, int]:
+        sink, stream = self.sink, self.spec.name
+        with ExitStack() as stack:
+            sink.call(lambda: stack.enter_context(sink.target))
+            schema = window_history_schema(self.spec)
+            sink.call(lambda: sink.target.prepare(stream, schema))
+            return sink.call(lambda: sink.target.numbers(stream))
+
+    def _superseded(self, proof: Proof, before: Mapping[str, int]) -> StreamProof:
+        after = self._numbers()
+        names = {partition.name for partition in proof.partitions}
+        moved = frozenset(name for name in names if before.get(name) != after.get(name))
+        proof.superseded = len(moved)
+        return StreamProof(proof, before, moved)

@@ -1,0 +1,191 @@
+"""A stream's target against the lake, on both targets: the proof, the check, the repair."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+from postgres_server import Server, connected, copy_of, fresh_database
+from river import River, arrivals
+
+from assets.catalogue import asset_key
+from assets.history import Targets
+from assets.parity import CHECK, prove_partitions, prove_stream, unproved
+from assets.stores.targets.postgres_target import PostgresTarget
+from assets.stores.targets.writers import publish
+from orchestration.cli import main
+from orchestration.jobs import parity_job
+from transforms.errors import CheckError
+from transforms.parity_proof import Proof
+from transforms.schemas import TARGET_PARITY, WINDOW_HISTORY
+
+Change = Callable[[str], None]
+DAYS = ("2024-01-01", "2024-01-02")
+
+
+@pytest.fixture(scope="module")
+def taken_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a stream that was taken in, amended and published to DuckDB."""
+    made = River(tmp_path_factory.mktemp("river"))
+    made.land(arrivals(rows=60))
+    made.run()
+    return made.folder
+
+
+@pytest.fixture(scope="module")
+def template(postgres: Server, taken_in: Path) -> str:
+    """The DSN of a database that holds the same."""
+    dsn = fresh_database(postgres)
+    made = River(taken_in)
+    sink = Targets({"default": PostgresTarget(dsn)}).sink_of(made.spec)
+    history = made.history
+    publish(sink, made.spec, history.with_partition(made.table(WINDOW_HISTORY)))
+    return dsn
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def river(request: pytest.FixtureRequest, tmp_path: Path, taken_in: Path) -> River:
+    """A copy of them, to be spoiled."""
+    shutil.copytree(taken_in, tmp_path, dirs_exist_ok=True)
+    made = River(tmp_path)
+    if request.param == "postgres":
+        server, dsn = (request.getfixturevalue(name) for name in ("postgres", "template"))
+        made.resources["targets"] = Targets({"default": PostgresTarget(copy_of(server, dsn))})
+    return made
+
+
+@pytest.fixture
+def change(river: River) -> Change:
+    """Changes the table of the target behind everybody's back."""
+
+    def run(statement: str) -> None:
+        target = river.resources["targets"].named["default"]
+        if isinstance(target, PostgresTarget):
+            with connected(target._connections.dsn) as server:
+                server.execute(statement.format(t="river.windows_current"))
+        else:
+            with duckdb.connect(str(target.path)) as connection:
+                connection.execute("set TimeZone = 'UTC'")
+                connection.execute(statement.format(t='"river"."windows_current"'))
+
+    return run
+
+
+def proved(river: River, *, mend: bool = False, approved: int | None = None) -> Proof:
+    return prove_stream(river.spec, river.resources, (), approved, mend=mend)
+
+
+def counts(proof: Proof) -> dict[str, int]:
+    return {str(name): count for name, count in proof.counts().items() if count}
+
+
+def test_what_was_published_is_there_bit_for_bit(river: River) -> None:
+    proof = proved(river)
+    assert proof.holds(), proof.summary()
+    assert counts(proof) == {"EQUAL": river.current().height}
+    assert proof.total("source").n > 20
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("update {t} set stage_mean = stage_mean + 1e-15 where key = 's1'", "CHANGED"),
+        ("update {t} set known_at = known_at + interval '1 microsecond'", "CHANGED"),
+        ("delete from {t} where key = 's1'", "MISSING"),
+        ("update {t} set key = 's1x' where key = 's1'", "EXTRA"),
+        (
+            "update {t} set window_start = window_start + interval '9 years' where key = 's1'",
+            "EXTRA",
+        ),
+    ],
+)
+def test_what_changed_behind_our_back_is_found_and_repaired(
+    river: River, change: Change, statement: str, found: str
+) -> None:
+    change(statement)
+    before = proved(river)
+    assert counts(before)[found] > 0
+    assert not before.holds()
+    after = proved(river, mend=True)
+    assert after.holds(), after.summary()
+    assert proved(river).holds()
+    assert river.published().equals(river.current(), null_equal=True)
+
+
+def test_a_row_of_a_newer_revision_is_shown_and_stays(river: River, change: Change) -> None:
+    change("update {t} set revision = revision + 7 where key = 's1'")
+    after = proved(river, mend=True)
+    assert not after.holds()
+    assert {f["cause"] for f in after.findings()} == {"revision-ahead"}
+
+
+def test_each_partition_is_proved_kept_and_not_proved_again(river: River) -> None:
+    partitions = unproved(river.history)
+    assert set(DAYS) <= set(partitions)
+    found = list(prove_partitions(river.history, river.resources["targets"], partitions))
+    assert [each.verdict().passed for each in found] == [True] * len(partitions)
+    assert unproved(river.history) == []
+    figures = found[-1].figures()
+    assert figures["verdict"] == "EQUAL"
+    assert figures["source_root"] == figures["target_root"]
+    assert figures["publication_number"] > 0  # type: ignore[operator]
+
+
+def test_a_difference_is_told_for_its_partition_alone(river: River, change: Change) -> None:
+    change("update {t} set stage_mean = 99 where window_start < timestamptz '2024-01-02 00:00:00Z'")
+    partitions = unproved(river.history)
+    found = prove_partitions(river.history, river.resources["targets"], partitions)
+    verdicts = {each.partition: each.verdict() for each in found}
+    assert not verdicts[DAYS[0]].passed
+    assert "CHANGED stage_mean" in verdicts[DAYS[0]].description
+    assert verdicts[DAYS[1]].passed
+
+
+def test_the_asset_has_a_check_that_blocks_and_figures(river: River, change: Change) -> None:
+    key = asset_key(river.spec, TARGET_PARITY)
+    with dg.DagsterInstance.ephemeral() as instance:
+        river.jobs(instance).run(parity_job("river"), DAYS)
+        event = instance.get_latest_materialization_event(key)
+        assert event is not None
+        assert event.asset_materialization is not None
+        assert "verdict" in event.asset_materialization.metadata
+        change("delete from {t} where key = 's1'")
+        with pytest.raises(CheckError, match=CHECK):
+            river.jobs(instance).run(parity_job("river"), DAYS)
+
+
+def test_the_command_proves_a_stream_and_repairs_it(
+    postgres: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dsn = fresh_database(postgres)
+    river = River(tmp_path)
+    text = (river.spec and (river.settings.streams / "river.yaml")).read_text()
+    (river.settings.streams / "river.yaml").write_text(text + "target: postgres\n")
+    river.resources["targets"] = Targets({"default": PostgresTarget(dsn)})
+    river.land(arrivals(rows=40))
+    river.run()
+    monkeypatch.setenv("LOWWATER_HOME", str(tmp_path))
+    monkeypatch.setenv("LOWWATER_STREAMS", str(river.settings.streams))
+    monkeypatch.setenv("LOWWATER_POSTGRES_DSN", dsn)
+    assert main(["parity", "river", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "EQUAL"
+    with connected(dsn) as server:
+        server.execute("delete from river.windows_current where key = 's2'")
+    evidence = tmp_path / "evidence.json"
+    assert main(["parity", "river", "--evidence", str(evidence)]) == 1
+    assert "MISSING" in capsys.readouterr().out
+    assert json.loads(evidence.read_text())["verdict"] == "MISSING"
+    assert main(["parity", "river", "--repair"]) == 0
+    assert main(["parity", "river"]) == 0
+
+
+def test_a_stream_or_two_tables_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parity"]) == 2
+    assert "name a stream" in capsys.readouterr().err
+    assert main(["parity", "river", "--key", "k"]) == 2
