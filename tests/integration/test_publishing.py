@@ -1,5 +1,6 @@
 """What becomes of batches when a target is down, slow, or cannot hold a row; on DuckDB."""
 
+import time
 from itertools import count
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from assets.stores.targets.faults import (
     TargetDataError,
     TargetOutageError,
 )
-from assets.stores.targets.writers import publish
+from assets.stores.targets.writers import LANES, QUEUE, publish
 from transforms.breaker import BreakerState
 from transforms.canonical import frame
 from transforms.errors import TargetError
@@ -243,6 +244,15 @@ def test_an_older_revision_that_comes_later_stays_in_the_past(target: DuckDBTarg
     publish(sink_of(target), SPEC, newer)
     publish(sink_of(target), SPEC, older)
     assert held(target)["revision"].unique().to_list() == [1]
+
+
+def test_a_slow_target_stalls_the_reader(target: DuckDBTarget) -> None:
+    def slow(_rows: pl.DataFrame, _note: Note) -> None:
+        time.sleep(0.005)
+
+    found = publish(sink_of(Moody(target, slow), rows=20), SPEC, ROWS)
+    assert found.figures.batches >= 60
+    assert found.figures.queue_depth <= LANES + QUEUE
 
 
 def test_no_rows_are_no_error(target: DuckDBTarget) -> None:

@@ -115,6 +115,16 @@ def test_what_changed_behind_our_back_is_found_and_repaired(
     assert river.published().equals(river.current(), null_equal=True)
 
 
+def test_a_row_that_is_there_twice_is_found_and_repaired(river: River, change: Change) -> None:
+    if not isinstance(river.resources["targets"].named["default"], PostgresTarget):
+        pytest.skip("DuckDB cannot drop a primary key")
+    change("alter table {t} drop constraint windows_current_pkey")
+    change("insert into {t} select * from {t} where key = 's1'")
+    before = proved(river)
+    assert counts(before)["DUPLICATE"] > 0
+    assert proved(river, mend=True).holds()
+
+
 def test_a_row_of_a_newer_revision_is_shown_and_stays(river: River, change: Change) -> None:
     change("update {t} set revision = revision + 7 where key = 's1'")
     after = proved(river, mend=True)

@@ -19,8 +19,9 @@ from assets.stores.parity.repair import repair
 from assets.stores.parity.side import Side
 from assets.stores.parity.stream_side import published_side
 from assets.stores.publishing.delivery import Sink
-from assets.stores.targets.faults import TargetDataError
+from assets.stores.targets.faults import TargetOutageError
 from transforms.canonical_types import Declared
+from transforms.errors import TargetError
 from transforms.parity_cells import bad_buckets
 from transforms.parity_contract import Wish
 from transforms.parity_proof import Partition, Proof
@@ -116,8 +117,10 @@ class StreamSides:
             for partition in partitions:
                 try:
                     sink.call(partial(sink.target.publish, stream, self.read(partition)))
-                except TargetDataError as error:
-                    # It holds a row that this target cannot; the others are mended one by one.
+                except TargetOutageError:
+                    raise
+                except TargetError as error:
+                    # A row that it cannot hold, a key that is gone: rows are mended one by one.
                     LOG.info("%s is not published whole: %s", partition, error)
 
     def _numbers(self) -> dict[str, int]:
