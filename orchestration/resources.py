@@ -3,19 +3,13 @@
 Here belongs which store stands behind a role in this installation.
 """
 
-from typing import Final
-
 from assets.catalogue import Landing, Locks, Progress
 from assets.history import Targets
 from assets.stores.lake import Lake
 from assets.stores.tables import EVENT_TABLES
-from assets.stores.targets.duckdb_target import DuckDBTarget
-from assets.stores.targets.postgres_target import PostgresTarget
-from assets.stores.targets.target import DEFAULT_TARGET, Target
 from orchestration.settings import Settings
+from orchestration.targets import targets_of
 from orchestration.telemetry import export_traces
-
-POSTGRES_TARGET: Final = "postgres"
 
 
 def resources_of(settings: Settings) -> dict[str, object]:
@@ -29,11 +23,3 @@ def resources_of(settings: Settings) -> dict[str, object]:
         "targets": Targets(targets_of(settings)),
         "progress": Progress(),
     }
-
-
-def targets_of(settings: Settings) -> dict[str, Target]:
-    """Return the targets by the name a spec gives: the embedded one, and PostgreSQL if declared."""
-    targets: dict[str, Target] = {DEFAULT_TARGET: DuckDBTarget(settings.target)}
-    if settings.postgres_dsn:
-        targets[POSTGRES_TARGET] = PostgresTarget(settings.postgres_dsn)
-    return targets

@@ -17,6 +17,7 @@ from assets.stores.tables import STAGED_COUNT, VERDICT, WINDOWS, unit_of
 from assets.stores.unit_of_work import UnitOfWork
 from assets.touched import rows_waiting
 from orchestration.settings import Settings
+from orchestration.targets import target_of
 from transforms.durations import HOUR_US
 from transforms.outcomes import AMENDED, COUNTED, WAITING
 from transforms.schemas import (
@@ -155,6 +156,6 @@ def places(settings: Settings, spec: StreamSpec) -> dict[str, str]:
     """Return where to look further."""
     return {
         "tables": f"{settings.lake}/{spec.name}",
-        "published": str(settings.target),
+        "published": target_of(settings, spec).label,
         "logs": str(settings.logs),
     }

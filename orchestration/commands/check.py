@@ -125,17 +125,15 @@ def of_rejected(spec: StreamSpec, read: "FileRead") -> Iterator[Finding]:
 
 
 def of_target(spec: StreamSpec, settings: Settings) -> Finding:
-    """Open the target if it is there."""
-    from assets.stores.targets.duckdb_target import DuckDBTarget  # noqa: PLC0415
+    """Open the target if it is there; nobody is waited for."""
+    from orchestration.targets import target_of  # noqa: PLC0415
 
-    if spec.target != DEFAULT_TARGET:
-        message = f"target {spec.target} is not declared; known: {DEFAULT_TARGET}"
-        return Finding(spec.name, TARGET, PROBLEM, message, exit_code=2)
-    if not settings.target.exists():
-        return Finding(spec.name, TARGET, OK, f"{settings.target} will be made")
     try:
-        with DuckDBTarget(settings.target):
-            return Finding(spec.name, TARGET, OK, f"{settings.target} can be opened")
+        target = target_of(settings, spec, patience_s=0)
+        if spec.target == DEFAULT_TARGET and not settings.target.exists():
+            return Finding(spec.name, TARGET, OK, f"{settings.target} will be made")
+        with target:
+            return Finding(spec.name, TARGET, OK, f"{target.label} can be opened")
     except LowwaterError as error:
         return Finding.of(spec.name, TARGET, error)
 

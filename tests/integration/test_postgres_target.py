@@ -6,9 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 from postgres_server import Server, connected, fresh_database
+from river import River, arrivals
 
 from assets.stores.targets.faults import TargetDataError, TargetOutageError
 from assets.stores.targets.postgres_target import PostgresTarget
+from orchestration.cli import main
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
 from transforms.errors import TargetError
@@ -140,3 +142,22 @@ def test_a_stream_may_name_the_target_postgres_when_its_address_is_declared(tmp_
         )
     )["targets"]
     assert sorted(targets.named) == ["default", "postgres"]  # type: ignore[attr-defined]
+
+
+def test_check_opens_the_target_and_says_what_is_missing(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    river = River(tmp_path)
+    text = (river.settings.streams, river.spec)[0] / "river.yaml"
+    text.write_text(text.read_text() + "target: postgres\n")
+    river.land(arrivals(rows=5))
+    monkeypatch.setenv("LOWWATER_HOME", str(tmp_path))
+    monkeypatch.setenv("LOWWATER_STREAMS", str(river.settings.streams))
+    assert main(["check", "river"]) == 2
+    assert "set LOWWATER_POSTGRES_DSN" in "".join(capsys.readouterr())
+    monkeypatch.setenv("LOWWATER_POSTGRES_DSN", dsn)
+    assert main(["check", "river"]) == 0
+    assert "fresh_" in capsys.readouterr().out
+    monkeypatch.setenv("LOWWATER_POSTGRES_DSN", f"postgresql://me:{SECRET}@localhost:1/shop")
+    assert main(["check", "river"]) == 3
+    assert SECRET not in "".join(capsys.readouterr())
