@@ -136,6 +136,9 @@ class Moody:
     def numbers(self, stream: str) -> dict[str, int]:
         return self.inner.numbers(stream)
 
+    def refused(self, stream: str) -> frozenset[bytes]:
+        return self.inner.refused(stream)
+
     def side(self, stream: str) -> Side:
         return self.inner.side(stream)
 

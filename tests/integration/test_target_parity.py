@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import duckdb
+import polars as pl
 import pytest
 from postgres_server import Server, connected, copy_of, fresh_database
 from river import River, arrivals
@@ -130,6 +131,29 @@ def test_a_row_of_a_newer_revision_is_shown_and_stays(river: River, change: Chan
     after = proved(river, mend=True)
     assert not after.holds()
     assert {f["cause"] for f in after.findings()} == {"revision-ahead"}
+
+
+def test_a_key_that_the_server_cannot_hold_is_a_dead_letter_and_told_as_missing(
+    postgres: Server, tmp_path: Path
+) -> None:
+    dsn = fresh_database(postgres)
+    river = River(tmp_path)
+    river.resources["targets"] = Targets({"default": PostgresTarget(dsn)})
+    log = [
+        {**row, "station": "nul\0byte"} if row["station"] == "s1" else row
+        for row in arrivals(rows=40)
+    ]
+    river.land(log)
+    river.run()
+    lost = river.current().filter(pl.col("key") == "nul\0byte").height
+    assert lost > 0
+    assert river.published().height == river.current().height - lost
+    with connected(dsn) as server:
+        reasons = server.execute("select distinct reason from river.publish_dead_letters")
+    assert reasons == [("nul-byte",)]
+    proof = proved(river, mend=True)
+    assert counts(proof) == {"EQUAL": river.current().height - lost, "MISSING": lost}
+    assert {f["cause"] for f in proof.findings()} == {"refused-by-target"}
 
 
 def test_each_partition_is_proved_kept_and_not_proved_again(river: River) -> None:

@@ -23,7 +23,7 @@ from transforms.parity_descent import grouped
 from transforms.parity_faults import Planted, digests_of, plant
 from transforms.parity_plan import Planner
 from transforms.parity_proof import Blindness, Partition, Proof, Sides
-from transforms.parity_verdict import Difference, Row, Tally
+from transforms.parity_verdict import Difference, Row, Tally, never_refused
 from transforms.parity_waivers import Waiver
 from transforms.resequence import side_by_side
 
@@ -51,6 +51,7 @@ class Options:
     """How a proof is run. ``commit_lag_s`` above 0: a second look decides what is suspected.
 
     Partitions are the values of a column, or named conditions in the SQL that both engines share.
+    ``refused`` knows the rows that the target could not hold.
     """
 
     today: date
@@ -60,6 +61,7 @@ class Options:
     ledger: CellLedger | None = None
     sleep: Callable[[float], None] = time.sleep
     conditions: Mapping[str, str] | None = None
+    refused: Callable[[Row], bool] = never_refused
 
 
 def prove(source: Side, target: Side, wish: Wish, options: Options) -> Proof:
@@ -184,7 +186,7 @@ def _check_sample(
 
 def descend(descent: Descent, proof: Proof, options: Options) -> None:
     """Tally what differs in the partitions of a proof, and plan what would mend it."""
-    proof.tally = tally = Tally(descent.contract)
+    proof.tally = tally = Tally(descent.contract, options.refused)
     planner = Planner(descent.contract, takes_nul=descent.target.takes_nul)
     proof.plan = planner.plan
     first: dict[bytes, bytes] = {}
@@ -206,7 +208,7 @@ def _look_again(
     options.sleep(options.commit_lag_s)
     for side in (descent.source, descent.target):
         side.refresh()
-    proof.tally = tally = Tally(descent.contract)
+    proof.tally = tally = Tally(descent.contract, options.refused)
     for partition in proof.partitions:
         for difference in descent.differences(partition, again=True):
             if first.get(difference.key) == _print_of(difference):

@@ -25,6 +25,7 @@ from transforms.errors import TargetError
 from transforms.parity_cells import bad_buckets
 from transforms.parity_contract import Wish
 from transforms.parity_proof import Partition, Proof
+from transforms.parity_verdict import Row
 from transforms.publication import current
 from transforms.schemas import (
     PUBLISHED_AT_US,
@@ -72,10 +73,11 @@ class StreamSides:
 
     def prove(self, partitions: Iterable[str], options: Options) -> StreamProof:
         """Hold partitions of the target against the lake. ``options`` has their conditions."""
-        before = self._numbers()
+        before, refused = self._published()
+        told = replace(options, refused=refused)
         with ExitStack() as stack:
             source, target = self._sides(stack, partitions)
-            proof = prove(source, target, self._wish(target.columns()), options)
+            proof = prove(source, target, self._wish(target.columns()), told)
         return self._superseded(proof, before)
 
     def repair(
@@ -88,11 +90,12 @@ class StreamSides:
         found = self.prove(partitions, options)
         differing = [p.name for p in found.proof.partitions if bad_buckets(p.source, p.target)]
         self._restore([name for name in differing if name in set(partitions)])
-        before = self._numbers()
+        before, refused = self._published()
+        told = replace(options, refused=refused)
         with ExitStack() as stack:
             source, target = self._sides(stack, partitions)
-            proof = prove(source, target, self._wish(target.columns()), options)
-            proof = repair(source, target, proof, options, approved)
+            proof = prove(source, target, self._wish(target.columns()), told)
+            proof = repair(source, target, proof, told, approved)
         return self._superseded(proof, before)
 
     def _sides(self, stack: ExitStack, partitions: Iterable[str]) -> tuple[Side, Side]:
@@ -123,16 +126,19 @@ class StreamSides:
                     # A row that it cannot hold, a key that is gone: rows are mended one by one.
                     LOG.info("%s is not published whole: %s", partition, error)
 
-    def _numbers(self) -> dict[str, int]:
+    def _published(self) -> tuple[dict[str, int], Callable[[Row], bool]]:
+        """Publication numbers, and which rows the target could not hold."""
         sink, stream = self.sink, self.spec.name
         with ExitStack() as stack:
             sink.call(lambda: stack.enter_context(sink.target))
             schema = window_history_schema(self.spec)
             sink.call(lambda: sink.target.prepare(stream, schema))
-            return sink.call(lambda: sink.target.numbers(stream))
+            numbers = sink.call(lambda: sink.target.numbers(stream))
+            frames = sink.call(lambda: sink.target.refused(stream))
+        return numbers, lambda row: b"".join(row) in frames
 
     def _superseded(self, proof: Proof, before: Mapping[str, int]) -> StreamProof:
-        after = self._numbers()
+        after, _ = self._published()
         names = {partition.name for partition in proof.partitions}
         moved = frozenset(name for name in names if before.get(name) != after.get(name))
         proof.superseded = len(moved)

@@ -164,6 +164,11 @@ class DuckDBTarget:
         inserted, amended = actions.count("INSERT"), actions.count("UPDATE")
         return Published(inserted, amended, revisions.height - inserted - amended)
 
+    def refused(self, stream: str) -> frozenset[bytes]:
+        """See ``Target.refused``."""
+        with self._writing, _explained(self.path):
+            return self._ledger(stream).refused(self._execute)
+
     def side(self, stream: str) -> DuckDBSide:
         """See ``Target.side``."""
         table = f"{quoted(stream)}.{quoted(CURRENT)}"

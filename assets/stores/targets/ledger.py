@@ -86,6 +86,11 @@ class Ledger:
         )
         return [Covered(str(name), lo, hi, State(state)) for name, lo, hi, state in rows]
 
+    def refused(self, execute: Execute) -> frozenset[bytes]:
+        """Return the frames of the dead letters."""
+        rows = execute(f"select distinct frame from {self.schema}.{DEAD}", ())
+        return frozenset(bytes(frame) for (frame,) in rows)
+
     def _raise(self, execute: Execute, partitions: Sequence[str]) -> dict[str, int]:
         # In order, so that two writers never wait for each other.
         rows = ", ".join(f"({literal(name)}, 1)" for name in partitions)

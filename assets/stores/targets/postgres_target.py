@@ -90,6 +90,11 @@ class PostgresTarget:
         with self._connections.transaction() as cursor:
             return self._tables(stream).ledger.numbers(_executing(cursor))
 
+    def refused(self, stream: str) -> frozenset[bytes]:
+        """See ``Target.refused``."""
+        with self._connections.transaction() as cursor:
+            return self._tables(stream).ledger.refused(_executing(cursor))
+
     def side(self, stream: str) -> PostgresSide:
         """See ``Target.side``."""
         return PostgresSide(self._connections.dsn, self._tables(stream).name(CURRENT))

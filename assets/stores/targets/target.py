@@ -84,6 +84,10 @@ class Target(Protocol):
         """The publication number of each event partition: it is raised when rows change."""
         ...
 
+    def refused(self, stream: str) -> frozenset[bytes]:
+        """The row frames of what it could not hold, as they were kept."""
+        ...
+
     def side(self, stream: str) -> Side:
         """The current windows as one side of a proof; this target must be closed meanwhile."""
         ...
