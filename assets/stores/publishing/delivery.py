@@ -133,6 +133,7 @@ class Delivery:
                 mine.inserted + its.inserted,
                 mine.amended + its.amended,
                 mine.unchanged + its.unchanged,
+                mine.seconds + its.seconds,
             ),
             self.accepted.plus(other.accepted),
             self.dead_lettered.plus(other.dead_lettered),
@@ -151,7 +152,8 @@ def deliver(sink: Sink, stream: str, offer: Offer) -> Delivery:
         _balance(offer, delivery)
         trace.end(delivery.accepted.n, delivery.dead_lettered.n, delivery.why_parked)
     seconds = sink.clock() - begun
-    sink.size.learn(seconds=seconds, rss_bytes=sink.rss_bytes())
+    # A store that takes one batch at a time lets the others wait: that is no reason to shrink.
+    sink.size.learn(seconds=delivery.published.seconds, rss_bytes=sink.rss_bytes())
     return delivery.plus(Delivery(seconds=seconds))
 
 

@@ -153,16 +153,15 @@ class DuckDBTarget:
             return Published(0, 0, 0)
         incoming = to_stored(take(revisions, self._prepared.get(stream), self.label))
         columns, rows = set(incoming.columns), incoming.to_arrow()
-        with (
-            self._writing,
-            _registered(self._open(), rows),
-            self._transaction() as connection,
-        ):
-            self._keep_revisions(connection, stream)
-            actions = self._make_current(connection, stream, columns)
-            self._ledger(stream).write(self._execute, note, changed=bool(actions))
+        with self._writing:
+            begun = self._clock()
+            with _registered(self._open(), rows), self._transaction() as connection:
+                self._keep_revisions(connection, stream)
+                actions = self._make_current(connection, stream, columns)
+                self._ledger(stream).write(self._execute, note, changed=bool(actions))
+            seconds = self._clock() - begun
         inserted, amended = actions.count("INSERT"), actions.count("UPDATE")
-        return Published(inserted, amended, revisions.height - inserted - amended)
+        return Published(inserted, amended, revisions.height - inserted - amended, seconds)
 
     def refused(self, stream: str) -> frozenset[bytes]:
         """See ``Target.refused``."""

@@ -6,6 +6,7 @@ Here belong the statements that write and read windows; which revision comes nex
 """
 # ruff: noqa: S608 (identifiers are quoted, values travel in frames)
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -70,6 +71,7 @@ class PostgresTarget:
             return Published(0, 0, 0)
         tables = self._tables(stream)
         incoming = to_stored(take(revisions, self._prepared.get(stream), self.label))
+        begun = time.monotonic()
         with self._connections.transaction() as cursor:
             execute = _executing(cursor)
             held = tables.columns(execute, CURRENT)
@@ -78,7 +80,8 @@ class PostgresTarget:
             statement = _upsert(tables, list(held), incoming.columns)
             ((inserted, amended),) = execute(statement, ())
             tables.ledger.write(execute, note, changed=bool(inserted or amended))
-        return Published(inserted, amended, incoming.height - inserted - amended)
+        unchanged = incoming.height - inserted - amended
+        return Published(inserted, amended, unchanged, time.monotonic() - begun)
 
     def covered(self, stream: str, publications: Iterable[str]) -> list[Covered]:
         """See ``Target.covered``."""

@@ -6,7 +6,7 @@ every kind.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Protocol, Self
 
@@ -28,11 +28,15 @@ KEY: Final = ("window", "key", "window_start")
 
 @dataclass(frozen=True)
 class Published:
-    """What one publication did: windows seen first, windows amended, other revisions."""
+    """What one publication did: windows seen first, windows amended, other revisions.
+
+    ``seconds`` is how long the store worked at it, without waiting for its turn.
+    """
 
     inserted: int
     amended: int
     unchanged: int
+    seconds: float = field(default=0.0, compare=False)
 
 
 class Target(Protocol):
