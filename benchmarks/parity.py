@@ -242,7 +242,7 @@ def measure(dsn: str, folder: Path, rows: int, times: int) -> tuple[list[str], s
     """The table of one size, and the line about differences."""
     place = made(dsn, folder, rows)
     found = {name: best_of(name, place, times) for name in WORKS}
-    found["upsert"] = apart("upsert", place)
+    found["upsert, client alone"] = apart("upsert", place)
     floor = found["bare read of T"]
     few = changed(place)
     share = 100 * few["moved_bytes"] / few["table_bytes"]
