@@ -22,6 +22,7 @@ import polars as pl
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
+from transforms.errors import LakeError
 from transforms.schemas import FRAME_NAMES, SHARD, STORED_INSTANT, STORED_NAMES
 
 ROWS_PER_GROUP: Final = 1 << 17
@@ -106,14 +107,22 @@ class TableLocation:
 
     def _write_parquet(self, path: str, stored: pl.DataFrame) -> int:
         uri = self.uri(path)
-        stored.write_parquet(
-            uri,
-            compression="zstd",
-            compression_level=1,
-            row_group_size=ROWS_PER_GROUP,
-            storage_options=self.options,
-            mkdir=self.is_local,
-        )
+        try:
+            stored.write_parquet(
+                uri,
+                compression="zstd",
+                compression_level=1,
+                row_group_size=ROWS_PER_GROUP,
+                storage_options=self.options,
+                mkdir=self.is_local,
+            )
+        except (OSError, pl.exceptions.PolarsError) as error:
+            # Of a full disk Polars says no more than that the file broke off.
+            cause = str(error).splitlines()[0]
+            raise LakeError(
+                f"{self.root}: a file of the lake cannot be written ({cause}); see that there is "
+                "room and the right to write, and run again"
+            ) from error
         if self.is_local:
             return Path(uri).stat().st_size
         (info,) = DeltaStorageHandler(self.root, self.options).get_file_info([path])

@@ -214,3 +214,9 @@ def test_a_full_chunk_is_committed_between_partitions(lake: Lake) -> None:
         unit.replace(STATE, Slot(f"p{n}"), state(n), mark="made")
         unit.finish()
     assert lake.partitions("river", STATE) == {"p0", "p1"}
+
+
+def test_a_lake_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("a file where the lake should be")
+    with pytest.raises(LakeError, match=r"a file of the lake cannot be written \(Not a directory"):
+        Lake(str(tmp_path / "lake")).write("river", "rows", Slot("p"), pl.DataFrame({"a": [1]}))
