@@ -1,0 +1,71 @@
+"""Evidence of news: what is no fault of the platform, and still has to be known."""
+# ruff: noqa: S608 (identifiers are quoted)
+
+from typing import Final
+
+import polars as pl
+
+from expectations.evidence.tables import GRAIN_US, evidence, instant, register_profiles
+from expectations.stored import Opened
+from transforms.schemas import FUTURE_TIMESTAMP
+
+# A share of rows from the future above this is the fault of a clock, not of a moment.
+FUTURE_SHARE: Final = 0.02
+
+
+def dead_letter_share(store: Opened) -> pl.DataFrame:
+    """Find partitions with more dead letters than the alert level; their keys are named."""
+    level = store.spec.alerts.dead_letter_fraction
+    share = "sum(dead) over (partition by partition) / sum(staged) over (partition by partition)"
+    return evidence(
+        store,
+        f"""select partition, key, staged,
+          case when {share} > {1 if level is None else level} then dead else 0 end as wrong,
+          case when wrong > 0 then round(100 * dead / staged, 2) || ' % of its rows; '
+            || round(100 * {share}, 2) || ' % of all' end
+        from ({_staged_and_dead("true")})""",
+    )
+
+
+def clocks(store: Opened) -> pl.DataFrame:
+    """Find keys that send rows from the future, more than a few."""
+    return evidence(
+        store,
+        f"""select partition, key, staged,
+          case when dead > {FUTURE_SHARE} * staged then dead else 0 end as wrong,
+          case when wrong > 0 then round(100 * dead / staged, 2) || ' % of its rows' end
+        from ({_staged_and_dead(f"reason = '{FUTURE_TIMESTAMP}'")})""",
+    )
+
+
+def _staged_and_dead(which: str) -> str:
+    return f"""
+      select s.partition, s.key, s.staged, coalesce(d.dead, 0) as dead
+      from (select partition, key, count(*) as staged from staged group by all) s
+      left join (select partition, key, count(*) as dead from dead where {which} group by all) d
+        on d.partition = s.partition and d.key = s.key"""
+
+
+def silence(store: Opened) -> pl.DataFrame:
+    """Find keys that fell silent: their idle timeout, or a grain, ran out in the partition."""
+    register_profiles(store)
+    grain = GRAIN_US[store.spec.arrival.grain]
+    return evidence(
+        store,
+        f"""
+        with patience as (
+          select w.partition, w.key, w.last_arrival_us, j.start_us, j.end_us,
+            greatest(coalesce(p.idle_us, 0), {grain}) as allowed
+          from watermarks w join judged j using (partition)
+          left join profiles p on p.profile = w.profile
+        ), heard as (select partition, count(*) as rows from staged group by all)
+        select partition, key, 1,
+          (last_arrival_us + allowed > start_us and last_arrival_us + allowed <= end_us)::bigint
+            as wrong,
+          case when wrong > 0 then 'last heard at ' || {instant("last_arrival_us")} end
+        from patience
+        union all
+        select partition, 'all keys', 1, 1, 'nothing arrived in this partition'
+        from judged anti join heard using (partition)
+        """,
+    )

@@ -1,0 +1,276 @@
+"""The catalogue of invariants: what must hold of a stream, in sentences.
+
+Here belongs what is promised, why it matters, and what to do when it fails. How violations are
+counted is in ``evidence``, in a function for each name; docs/invariants.md is made from this file.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from transforms.schemas import (
+    AMENDED_WINDOWS,
+    DEAD_LETTERS,
+    DUPLICATES,
+    HELD_EVENTS,
+    ORDERED_EVENTS,
+    REJECTED_ROWS,
+    STAGED_EVENTS,
+    WATERMARKS,
+    WINDOW_AGGREGATES,
+)
+
+Severity = Literal["error", "warning"]
+Axis = Literal["arrival", "event"]
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A sentence that is true when all is well.
+
+    ``asset`` is what it is about, and the table whose rows there must be evidence of. ``subject``
+    says what a row of its evidence stands for. ``blocking`` holds back what builds on the asset.
+    """
+
+    name: str
+    sentence: str
+    asset: str
+    why: str
+    remedy: str
+    severity: Severity = "error"
+    blocking: bool = True
+    axis: Axis = "arrival"
+    subject: str = "key"
+
+
+_READ_AGAIN: Final = "Run the partition again: staging reads its files anew."
+_REORDER_AGAIN: Final = "Run the partition and all after it again: `lowwater run STREAM --from P`."
+_REPUBLISH: Final = "Run the event partition again: reconciliation computes its windows anew."
+
+STAGING: Final = (
+    Invariant(
+        name="every_row_that_was_read_is_staged_once",
+        sentence="Every row that was read is staged or rejected, once, and none was added.",
+        asset=STAGED_EVENTS,
+        why="What staging loses or doubles, no later stage can know of.",
+        remedy=_READ_AGAIN,
+        subject="source file",
+    ),
+    Invariant(
+        name="every_row_is_staged_where_it_arrived",
+        sentence="Every staged row arrived within its partition.",
+        asset=STAGED_EVENTS,
+        why="A row in another partition is judged against a watermark of another time.",
+        remedy=_READ_AGAIN,
+    ),
+    Invariant(
+        name="every_rejected_row_says_why",
+        sentence="Every rejected row keeps its text and place, and has a reason that is known.",
+        asset=REJECTED_ROWS,
+        why="Without its text and a reason a rejected row cannot be mended and sent again.",
+        remedy=_READ_AGAIN,
+        blocking=False,
+        subject="source file",
+    ),
+)
+
+REORDER: Final = (
+    Invariant(
+        name="every_row_is_accounted_for",
+        sentence="Staged and held rows are ordered, dead letters, duplicates or held, unchanged.",
+        asset=ORDERED_EVENTS,
+        why="A row that is lost, doubled or altered on the way makes every window of it wrong.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="released_events_are_in_order_per_key",
+        sentence="The released rows of a key are stored in order of event time and `seq`.",
+        asset=ORDERED_EVENTS,
+        why="Whoever reads the ordered stream relies on its order and does not sort again.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="every_released_event_is_due",
+        sentence="Every row is released in the partition in which the watermark passed it.",
+        asset=ORDERED_EVENTS,
+        why="A row released too early or too late breaks the order across partitions.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="no_event_counts_twice",
+        sentence="No event is among the rows that count more than once, in any partition.",
+        asset=ORDERED_EVENTS,
+        why="An event that counts twice adds to every sum and count twice.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="no_held_event_is_due",
+        sentence="Every held row is at or after the watermark of its key.",
+        asset=HELD_EVENTS,
+        why="A window may close without a row that is held although it is due.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="every_dead_letter_has_a_known_reason",
+        sentence="Every dead letter has a reason of the contract, and its numbers of windows fit.",
+        asset=DEAD_LETTERS,
+        why="The reason decides whether windows count the row; another word counts nowhere.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="every_dead_letter_is_justified",
+        sentence="What every dead letter says of itself bears out its reason.",
+        asset=DEAD_LETTERS,
+        why="A row refused without cause is missing in the ordered stream.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="every_duplicate_repeats_a_counted_row",
+        sentence="Every duplicate names a row that counts, with its key and event time.",
+        asset=DUPLICATES,
+        why="A duplicate of nothing is a row that was lost.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="the_watermark_never_falls",
+        sentence="The watermark of a key is never below that of the partition before.",
+        asset=WATERMARKS,
+        why="A watermark that falls opens windows again that were published.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="the_watermark_is_earned",
+        sentence="The watermark of a key is where its rows, its grace and its silence put it.",
+        asset=WATERMARKS,
+        why="Too high, it refuses rows that are in time; too low, it holds windows back.",
+        remedy=f"{_REORDER_AGAIN} Partitions made with another grace or timeout differ, too.",
+    ),
+)
+
+WINDOWS: Final = (
+    Invariant(
+        name="no_window_is_published_before_its_watermark",
+        sentence="Every window is first published in the partition in which the watermark ends it.",
+        asset=WINDOW_AGGREGATES,
+        why="A window published too early is wrong as soon as it is out.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="every_window_counts_its_rows",
+        sentence="Every first publication counts the rows that came while its window was open.",
+        asset=WINDOW_AGGREGATES,
+        why="A count that is off means that statistics were made of other rows.",
+        remedy=_REORDER_AGAIN,
+    ),
+    Invariant(
+        name="every_window_agrees_with_itself",
+        sentence="Counts, fractions, extremes and times of every window fit each other.",
+        asset=WINDOW_AGGREGATES,
+        why="Numbers that contradict each other cannot all be true.",
+        remedy=_REORDER_AGAIN,
+    ),
+)
+
+RECONCILE: Final = (
+    Invariant(
+        name="revisions_have_no_gaps",
+        sentence="The revisions of every window are 0, 1, 2 and so on, each of them once.",
+        asset=AMENDED_WINDOWS,
+        why="A gap or a second revision of one number leaves two answers to what was said when.",
+        remedy=_REPUBLISH,
+        blocking=False,
+        axis="event",
+    ),
+    Invariant(
+        name="every_window_equals_a_plain_group_by",
+        sentence="Every closed window is what a plain GROUP BY over all valid rows gives.",
+        asset=AMENDED_WINDOWS,
+        why="It is the promise of the platform: late rows and repeats change nothing in the end.",
+        remedy=_REPUBLISH,
+        axis="event",
+    ),
+    Invariant(
+        name="the_target_holds_what_was_published",
+        sentence="The target holds the newest revision of every window, and nothing else.",
+        asset=AMENDED_WINDOWS,
+        why="People read the target, not the lake.",
+        remedy="`lowwater parity STREAM --repair` sends again what differs.",
+        blocking=False,
+        axis="event",
+    ),
+)
+
+NEWS: Final = (
+    Invariant(
+        name="dead_letters_stay_below_the_alert",
+        sentence="The share of dead letters among arrived rows is at most the alert level.",
+        asset=DEAD_LETTERS,
+        why="Many dead letters: the grace is too short for a link, or a link is in trouble.",
+        remedy="See which profile is late; `lowwater grace STREAM` says what another grace gives.",
+        severity="warning",
+        blocking=False,
+    ),
+    Invariant(
+        name="clocks_are_right",
+        sentence="No key sends more than 2 % of its rows from the future.",
+        asset=DEAD_LETTERS,
+        why="Rows of a clock that runs ahead count nowhere.",
+        remedy="Set the clock of the device; its refused rows can be sent again with right times.",
+        severity="warning",
+        blocking=False,
+    ),
+    Invariant(
+        name="every_key_is_heard",
+        sentence="No key has just fallen silent, and the partition is not empty.",
+        asset=WATERMARKS,
+        why="A silent key publishes no windows: it is missed only if someone says so.",
+        remedy="See whether the device or its link is down, or whether a file is missing.",
+        severity="warning",
+        blocking=False,
+    ),
+)
+
+CATALOGUE: Final = (*STAGING, *REORDER, *WINDOWS, *RECONCILE, *NEWS)
+BY_NAME: Final = {invariant.name: invariant for invariant in CATALOGUE}
+
+
+def of_assets(assets: tuple[str, ...]) -> tuple[Invariant, ...]:
+    """Return the invariants of some assets, in the order of the catalogue."""
+    return tuple(invariant for invariant in CATALOGUE if invariant.asset in assets)
+
+
+def as_markdown() -> str:
+    """Return docs/invariants.md."""
+    blocks = [_HEAD, *(_section(title, listed) for title, listed in _SECTIONS)]
+    return "\n".join(blocks)
+
+
+_HEAD: Final = """# What must hold
+
+Made from `expectations/invariants.py` by `python -m expectations.invariants`; do not edit it here.
+Every sentence is a check in Dagster. An *error* means that published numbers may be wrong; a
+*warning* is news about the source. A *blocking* check holds back what builds on the asset.
+"""
+_SECTIONS: Final = (
+    ("Staging", STAGING),
+    ("Reorder", REORDER),
+    ("Windows", WINDOWS),
+    ("Reconciliation and target", RECONCILE),
+    ("News", NEWS),
+)
+
+
+def _section(title: str, invariants: tuple[Invariant, ...]) -> str:
+    return "\n".join([f"## {title}\n", *(_entry(invariant) for invariant in invariants)])
+
+
+def _entry(invariant: Invariant) -> str:
+    stops = "blocking" if invariant.blocking else "not blocking"
+    return (
+        f"### {invariant.name}\n\n**{invariant.sentence}**\n\n"
+        f"`{invariant.asset}`, per {invariant.axis} partition and {invariant.subject}; "
+        f"{invariant.severity}, {stops}.\n\n{invariant.why} {invariant.remedy}\n"
+    )
+
+
+if __name__ == "__main__":
+    print(as_markdown(), end="")  # noqa: T201 - it is what this module prints
