@@ -1,0 +1,1 @@
+"""Great Expectations: a suite for each stage, judging evidence."""
