@@ -1,0 +1,127 @@
+"""The state of a stream in words: what is wrong, since when, what to do.
+
+Here belongs the way from verdicts to sentences for someone who was woken up. Numbers and pictures
+are elsewhere.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from expectations.invariants import CATALOGUE, Invariant
+from expectations.results import Fault, Verdict
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An invariant that does not hold: where it began, how long it goes on, and who is worst.
+
+    ``since`` is the first partition of those in which it fails without a break up to the newest
+    failure.
+    """
+
+    about: Invariant
+    since: str
+    newest: str
+    partitions: int
+    still: bool
+    evidence_is_missing: bool
+    worst: tuple[Fault, ...]
+    violations: int
+
+    @property
+    def when(self) -> str:
+        """Since when, in words."""
+        if self.still:
+            how = "the newest" if self.partitions == 1 else f"{self.partitions:,} partitions so far"
+            return f"Since {self.since} ({how})"
+        if self.partitions == 1:
+            return f"In {self.newest} only; later partitions are well"
+        return f"In {self.partitions:,} partitions, last in {self.newest}; later ones are well"
+
+
+@dataclass(frozen=True)
+class State:
+    """All problems, errors first, and how much was checked."""
+
+    errors: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    judged: int
+    newest: str
+    judged_at: str
+
+    @property
+    def level(self) -> str:
+        """``error``, ``warning``, ``good`` or ``unknown``."""
+        if not self.judged:
+            return "unknown"
+        return "error" if self.errors else "warning" if self.warnings else "good"
+
+    @property
+    def headline(self) -> str:
+        """The state in one line."""
+        if not self.judged:
+            return "Nothing has been checked yet"
+        if self.errors:
+            return f"{_number(len(self.errors), 'promise')} broken: published numbers may be wrong"
+        if self.warnings:
+            news = _number(len(self.warnings), "piece")
+            return f"The numbers can be trusted; {news} of news about the source"
+        return "All is well: every promise holds"
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def state_of(verdicts: Sequence[Verdict]) -> State:
+    """Sum verdicts up."""
+    problems = [
+        problem
+        for invariant in CATALOGUE
+        if (problem := _problem(invariant, [v for v in verdicts if v.invariant == invariant.name]))
+    ]
+    return State(
+        tuple(problem for problem in problems if problem.about.severity == "error"),
+        tuple(problem for problem in problems if problem.about.severity == "warning"),
+        len(verdicts),
+        max((verdict.partition for verdict in verdicts), default=""),
+        max((verdict.judged_at for verdict in verdicts), default=""),
+    )
+
+
+def _problem(invariant: Invariant, verdicts: Iterable[Verdict]) -> Problem | None:
+    listed = sorted(verdicts, key=lambda verdict: verdict.partition)
+    failing = [verdict for verdict in listed if not verdict.passed]
+    if not failing:
+        return None
+    faults = sorted(_by_subject(failing), key=lambda fault: -fault.violations)
+    return Problem(
+        invariant,
+        _began(listed),
+        failing[-1].partition,
+        len(failing),
+        still=not listed[-1].passed,
+        evidence_is_missing=any(verdict.evidence_is_missing for verdict in failing),
+        worst=tuple(faults[:5]),
+        violations=sum(verdict.violations for verdict in failing),
+    )
+
+
+def _by_subject(failing: Iterable[Verdict]) -> Iterable[Fault]:
+    """Add up the faults of each key or file; what was wrong last is what is said."""
+    sums: dict[str, Fault] = {}
+    for fault in (fault for verdict in failing for fault in verdict.worst):
+        before = sums[fault.subject].violations if fault.subject in sums else 0
+        sums[fault.subject] = replace(fault, violations=fault.violations + before)
+    return sums.values()
+
+
+def _began(listed: Sequence[Verdict]) -> str:
+    """The first partition of the failures without a break that the newest failure belongs to."""
+    began = ""
+    is_in_row = False
+    for verdict in listed:
+        if not verdict.passed and not is_in_row:
+            began = verdict.partition
+        is_in_row = not verdict.passed
+    return began
