@@ -8,9 +8,14 @@ import dagster as dg
 from assets.order_audit import order_check
 from assets.parity import parity_check
 from assets.partitions import Axis
+from assets.quality import quality_checks
 from transforms.spec import StreamSpec
 
 
 def checks_of(spec: StreamSpec, arrivals: Axis, events: Axis) -> list[dg.AssetChecksDefinition]:
     """Return the checks of one stream."""
-    return [order_check(spec, arrivals), parity_check(spec, events)]
+    return [
+        *quality_checks(spec, arrivals, events),
+        order_check(spec, arrivals),
+        parity_check(spec, events),
+    ]

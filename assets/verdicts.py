@@ -25,12 +25,17 @@ _NAMED: Final = 10
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check says of one partition; the description says what is wrong, if anything is."""
+    """What a check says of one partition; the description says what is wrong, if anything is.
+
+    A failure of severity WARN is news, and blocks nothing.
+    """
 
     partition: str
     passed: bool
     metadata: Metadata = field(default_factory=dict)
     description: str = ""
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    blocking: bool = True
 
 
 def tell(
@@ -40,9 +45,14 @@ def tell(
     if context.has_partition_key:
         [verdict] = verdicts
         return dg.AssetCheckResult(
-            passed=verdict.passed, metadata=verdict.metadata, description=verdict.description
+            passed=verdict.passed,
+            asset_key=check.asset_key,
+            check_name=check.name,
+            metadata=verdict.metadata,
+            severity=verdict.severity,
+            description=verdict.description,
         )
-    _record(context, check, verdicts)
+    record(context, check, verdicts)
     wrong = [verdict for verdict in verdicts if not verdict.passed]
     return dg.AssetCheckResult(
         passed=not wrong,
@@ -51,7 +61,7 @@ def tell(
     )
 
 
-def _record(
+def record(
     context: dg.AssetCheckExecutionContext, check: dg.AssetCheckKey, verdicts: Sequence[Verdict]
 ) -> None:
     """Report evaluations as ``report_runless_asset_event`` does, but of this run, as one batch.
@@ -75,7 +85,8 @@ def _evaluation(check: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckEvalu
         passed=verdict.passed,
         metadata=verdict.metadata,
         description=verdict.description,
-        blocking=True,
+        severity=verdict.severity,
+        blocking=verdict.blocking,
         partition=verdict.partition,
     )
 

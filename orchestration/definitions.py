@@ -18,6 +18,7 @@ from assets.partitions import Axis
 from assets.publication import publication_assets
 from assets.reconcile import reconcile_assets
 from assets.reorder import reorder_assets
+from assets.report import report_asset
 from assets.staging import staging_assets
 from assets.windows import window_assets
 from orchestration.jobs import jobs_of
@@ -74,6 +75,7 @@ def stream_defs(spec: StreamSpec) -> dg.Definitions:
             lateness_assets(spec, arrivals),
             grace_assets(spec, arrivals),
             parity_assets(spec, events),
+            report_asset(spec, arrivals, events),
         ],
         asset_checks=checks_of(spec, arrivals, events),
         jobs=jobs_of(spec),

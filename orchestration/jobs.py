@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import dagster as dg
 
 from assets.catalogue import asset_key
+from assets.report import QUALITY_REPORT
 from orchestration.policies import EXECUTOR, run_tags
 from transforms import schemas
 from transforms.spec import StreamSpec
@@ -24,6 +25,7 @@ EVENTS: Final = (
 )
 PARITY: Final = "Prove that the target holds what was published, by event partition."
 ADVICE_ASSETS: Final = (schemas.LATENESS_PROFILE, schemas.GRACE_ADVICE)
+REPORT: Final = "Write the quality page and the Data Docs."
 ADVICE: Final = "Profile how late rows come, and say which grace to choose."
 
 
@@ -47,19 +49,26 @@ def parity_job(stream: str) -> str:
     return f"{stream}_parity"
 
 
+def report_job(stream: str) -> str:
+    """Return the name of the job that writes the report."""
+    return f"{stream}_report"
+
+
 def jobs_of(spec: StreamSpec) -> list["UnresolvedAssetJobDefinition"]:
     """Return the jobs of a stream."""
-    of_events, of_advice = (
+    of_events, of_advice, of_report = (
         dg.AssetSelection.assets(*(asset_key(spec, name) for name in names))
-        for names in (EVENT_ASSETS, ADVICE_ASSETS)
+        for names in (EVENT_ASSETS, ADVICE_ASSETS, (QUALITY_REPORT,))
     )
     proof = dg.AssetSelection.assets(asset_key(spec, schemas.TARGET_PARITY))
-    of_arrivals = dg.AssetSelection.key_prefixes(spec.name) - of_events - of_advice
+    everything = dg.AssetSelection.key_prefixes(spec.name)
+    of_arrivals = everything - of_events - of_advice - of_report
     return [
         _job(spec, arrivals_job(spec.name), of_arrivals, ARRIVALS),
         _job(spec, events_job(spec.name), of_events, EVENTS),
         _job(spec, parity_job(spec.name), proof, PARITY),
         _job(spec, advice_job(spec.name), of_advice, ADVICE),
+        _job(spec, report_job(spec.name), of_report, REPORT),
     ]
 
 

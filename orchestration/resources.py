@@ -5,6 +5,7 @@ Here belongs which store stands behind a role in this installation.
 
 from assets.catalogue import Landing, Locks, Progress
 from assets.history import Targets
+from assets.quality import Reports
 from assets.stores.lake import Lake
 from assets.stores.tables import EVENT_TABLES
 from orchestration.settings import Settings
@@ -22,4 +23,5 @@ def resources_of(settings: Settings) -> dict[str, object]:
         "locks": Locks(settings.locks),
         "targets": Targets(targets_of(settings)),
         "progress": Progress(),
+        "reports": Reports(settings.reports),
     }

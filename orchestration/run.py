@@ -25,7 +25,7 @@ from assets.stores.lock import StreamLock
 from assets.touched import waiting
 from orchestration.definitions import build_defs
 from orchestration.embedded import instance_of
-from orchestration.jobs import advice_job, arrivals_job, events_job, parity_job
+from orchestration.jobs import advice_job, arrivals_job, events_job, parity_job, report_job
 from orchestration.logs import FILE, file_logger
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
@@ -95,24 +95,40 @@ class Runner:
         lock = StreamLock(locks.folder, stream, locks.patience_s, self.watcher.say)
         log = self.settings.logs / f"{stream}-{time.strftime('%Y%m%dT%H%M%S')}.log"
         with lock(), self._jobs(log) as jobs:
-            arrivals = self._arrivals(first, last)
-            if arrivals:
-                self.watcher.expect("arrivals", ARRIVAL_STAGES * len(arrivals))
-                for start in range(0, len(arrivals), RUN_PARTITIONS):
-                    jobs.run(arrivals_job(stream), arrivals[start : start + RUN_PARTITIONS])
-            events = self._events()
-            self.watcher.expect("events", EVENT_STAGES * sum(map(len, events)))
-            for stretch in events:
-                jobs.run(events_job(stream), stretch)
-            if arrivals:
-                self.watcher.say("profiling lateness")
-                jobs.run(advice_job(stream))
-            proofs = self._unproved()
-            self.watcher.expect("parity", sum(map(len, proofs)))
-            for stretch in proofs:
-                for start in range(0, len(stretch), RUN_PARTITIONS):
-                    jobs.run(parity_job(stream), stretch[start : start + RUN_PARTITIONS])
-        return Outcome(arrivals, [key for stretch in events for key in stretch], log)
+            try:
+                arrivals, events = self._take(jobs, first, last)
+            except CheckError:
+                self._report(jobs)  # it says what is wrong
+                raise
+            if arrivals or events:
+                self._report(jobs)
+        return Outcome(arrivals, events, log)
+
+    def _take(
+        self, jobs: "Jobs", first: str | None, last: str | None
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Run the arrival partitions, then the event partitions, then what speaks of both."""
+        stream = self.spec.name
+        arrivals = self._arrivals(first, last)
+        if arrivals:
+            self.watcher.expect("arrivals", ARRIVAL_STAGES * len(arrivals))
+            jobs.run_in_parts(arrivals_job(stream), arrivals)
+        events = self._events()
+        self.watcher.expect("events", EVENT_STAGES * sum(map(len, events)))
+        for stretch in events:
+            jobs.run(events_job(stream), stretch)
+        if arrivals:
+            self.watcher.say("profiling lateness")
+            jobs.run(advice_job(stream))
+        proofs = self._unproved()
+        self.watcher.expect("parity", sum(map(len, proofs)))
+        for stretch in proofs:
+            jobs.run_in_parts(parity_job(stream), stretch)
+        return arrivals, [key for stretch in events for key in stretch]
+
+    def _report(self, jobs: "Jobs") -> None:
+        self.watcher.say("writing the report")
+        jobs.run(report_job(self.spec.name))
 
     @contextlib.contextmanager
     def _jobs(self, log: Path) -> Iterator["Jobs"]:
@@ -169,9 +185,9 @@ class Jobs:
     loggers: Sequence[str] = ()
 
     def run(self, job: str, partitions: Sequence[str] = ()) -> None:
-        """Run a job, over a range of partitions if it has any. What its assets raise comes through.
+        """Run a job, over a range of partitions if it has any.
 
-        Raises CheckError if a check that blocks did not pass.
+        What its assets raise comes through. Raises CheckError if a check that blocks did not pass.
         """
         tags = {FIRST: partitions[0], LAST: partitions[-1]} if partitions else None
         try:
@@ -183,6 +199,11 @@ class Jobs:
         except DagsterAssetCheckFailedError as error:
             failed = f"a check of {job} failed; see it in lowwater ui: {error}"
             raise CheckError(failed) from error
+
+    def run_in_parts(self, job: str, partitions: Sequence[str]) -> None:
+        """Run a job over a range of any length, in as many runs as Dagster's bookkeeping likes."""
+        for start in range(0, len(partitions), RUN_PARTITIONS):
+            self.run(job, partitions[start : start + RUN_PARTITIONS])
 
 
 def partition_of(spec: StreamSpec, axis: Axis, text: str) -> str:

@@ -60,6 +60,11 @@ class Settings:
         return self.home / "locks"
 
     @property
+    def reports(self) -> Path:
+        """The folder of what checks found, and of the pages that show it."""
+        return self.home / "reports"
+
+    @property
     def logs(self) -> Path:
         """The folder of what runs wrote down."""
         return self.home / "logs"

@@ -10,6 +10,7 @@ import polars as pl
 
 from assets.history import History
 from assets.partitions import Axis
+from assets.quality import PAGE
 from assets.reorder import TABLE_OF
 from assets.stores.lake_files import Span
 from assets.stores.tables import REJECTED_COUNT as REJECTED_ROWS_COUNT
@@ -158,4 +159,5 @@ def places(settings: Settings, spec: StreamSpec) -> dict[str, str]:
         "tables": f"{settings.lake}/{spec.name}",
         "published": target_of(settings, spec).label,
         "logs": str(settings.logs),
+        "report": str(settings.reports / spec.name / PAGE),
     }

@@ -114,6 +114,7 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     places = result["places"]
     yield f"tables: {places['tables']}"
     yield f"published windows: {places['published']}"
+    yield f"quality report: {places['report']}"
     yield "every run, partition and figure: lowwater ui, then http://127.0.0.1:3000"
 
 

@@ -1,0 +1,184 @@
+"""The invariants of a stream as asset checks, and how verdicts reach Dagster.
+
+Here belongs which checks run together, what blocks, and what the UI shows of a verdict. What must
+hold is in ``expectations.invariants``; how it is judged in ``expectations.run``.
+
+How each partition of a run over a range gets its own verdict is in ``verdicts``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+
+from assets import verdicts as verdicts_in_dagster
+from assets.catalogue import asset_key
+from assets.history import Targets
+from assets.partitions import Axis
+from assets.stored import stored_of
+from assets.stores.lake import Lake
+from assets.verdicts import record
+from expectations.invariants import Invariant
+from expectations.results import Verdict
+from expectations.run import check
+from expectations.suites.stages import STAGES
+from transforms.spec import StreamSpec
+
+PAGE: Final = "quality.html"
+_SHOWN: Final = 10
+_COLUMNS: Final = dg.TableSchema(
+    columns=[
+        dg.TableColumn("partition", "string"),
+        dg.TableColumn("subject", "string"),
+        dg.TableColumn("violations", "int"),
+        dg.TableColumn("detail", "string"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Reports:
+    """The resource ``reports``: where verdicts and pages are kept."""
+
+    folder: Path
+
+    def of(self, stream: str) -> Path:
+        """Return the folder of a stream."""
+        return self.folder / stream
+
+    def page(self, stream: str) -> Path:
+        """Return the page of a stream, whether it is there or not."""
+        return self.of(stream) / PAGE
+
+
+def quality_checks(
+    spec: StreamSpec, arrivals: Axis, events: Axis
+) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of a stream, one step for each stage."""
+    return [
+        _checks_of(spec, stage, events if stage == "reconcile" else arrivals) for stage in STAGES
+    ]
+
+
+def _checks_of(spec: StreamSpec, stage: str, axis: Axis) -> dg.AssetChecksDefinition:
+    specs = [_check_spec(spec, invariant, axis) for invariant in STAGES[stage]]
+
+    @dg.multi_asset_check(name=f"{spec.name}__check_{stage}", specs=specs)
+    def checks(
+        context: dg.AssetCheckExecutionContext,
+        lake: dg.ResourceParam[Lake],
+        targets: dg.ResourceParam[Targets],
+        reports: dg.ResourceParam[Reports],
+    ) -> Iterable[dg.AssetCheckResult]:
+        keys = context.partition_keys
+        held = None
+        if stage == "reconcile":
+            with targets.of(spec) as target:
+                held = target.current(spec.name)
+        stored = stored_of(lake, spec, axis, keys, held)
+        folder = reports.of(spec.name)
+        verdicts = check(stored, stage, folder, datetime.now(UTC), run_id=context.run.run_id)
+        by_name: dict[str, list[Verdict]] = {invariant.name: [] for invariant in STAGES[stage]}
+        for verdict in verdicts:
+            by_name[verdict.invariant].append(verdict)
+        teller = Teller(spec, reports.page(spec.name))
+        for listed in by_name.values():
+            yield teller.tell(context, listed)
+
+    return checks
+
+
+def _check_spec(spec: StreamSpec, invariant: Invariant, axis: Axis) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
+        invariant.name,
+        asset=asset_key(spec, invariant.asset),
+        description=f"{invariant.sentence} {invariant.why}",
+        blocking=invariant.blocking,
+        partitions_def=axis.definition,
+        metadata={"remedy": invariant.remedy},
+    )
+
+
+@dataclass(frozen=True)
+class Teller:
+    """Tells verdicts in the words of Dagster, with a link to the page of the stream."""
+
+    spec: StreamSpec
+    page: Path
+
+    def tell(
+        self, context: dg.AssetCheckExecutionContext, verdicts: Sequence[Verdict]
+    ) -> dg.AssetCheckResult:
+        """Record the verdict on each partition; returns the one on all, which blocks."""
+        about = verdicts[0].about
+        check = dg.AssetCheckKey(asset_key(self.spec, about.asset), about.name)
+        if not context.has_partition_key:
+            record(context, check, [self._of_partition(verdict) for verdict in verdicts])
+        return dg.AssetCheckResult(
+            passed=all(verdict.passed for verdict in verdicts),
+            check_name=check.name,
+            asset_key=check.asset_key,
+            severity=_severity(about),
+            description=_in_words(verdicts),
+            metadata=self._metadata(verdicts),
+        )
+
+    def _of_partition(self, verdict: Verdict) -> verdicts_in_dagster.Verdict:
+        return verdicts_in_dagster.Verdict(
+            verdict.partition,
+            verdict.passed,
+            {**self._metadata([verdict])},
+            verdict.words,
+            _severity(verdict.about),
+            verdict.about.blocking,
+        )
+
+    def _metadata(self, verdicts: Sequence[Verdict]) -> dict[str, dg.MetadataValue]:
+        figures: dict[str, dg.MetadataValue] = {
+            "examined": dg.MetadataValue.int(sum(verdict.examined for verdict in verdicts)),
+            "violations": dg.MetadataValue.int(sum(verdict.violations for verdict in verdicts)),
+        }
+        worst = _worst(verdicts)
+        if worst:
+            figures["worst"] = dg.MetadataValue.table(worst, _COLUMNS)
+            figures["report"] = dg.MetadataValue.url(self.page.as_uri())
+        return figures
+
+
+def _severity(invariant: Invariant) -> dg.AssetCheckSeverity:
+    is_error = invariant.severity == "error"
+    return dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
+
+
+def _in_words(verdicts: Sequence[Verdict]) -> str:
+    failing = [verdict for verdict in verdicts if not verdict.passed]
+    if len(verdicts) == 1 or not failing:
+        return verdicts[0].about.sentence if not failing else failing[0].words
+    named = ", ".join(verdict.partition for verdict in failing[:_SHOWN])
+    more = ", ..." if len(failing) > _SHOWN else ""
+    return (
+        f"Fails in {len(failing):,} of {len(verdicts):,} partitions: {named}{more}. "
+        f"{verdicts[0].about.remedy}"
+    )
+
+
+def _worst(verdicts: Iterable[Verdict]) -> list[dg.TableRecord]:
+    """The worst keys, windows or files of the partitions that fail."""
+    faults = sorted(
+        ((verdict.partition, fault) for verdict in verdicts for fault in verdict.worst),
+        key=lambda found: -found[1].violations,
+    )
+    return [
+        dg.TableRecord(
+            {
+                "partition": partition,
+                "subject": fault.subject,
+                "violations": fault.violations,
+                "detail": fault.detail,
+            }
+        )
+        for partition, fault in faults[:_SHOWN]
+    ]
