@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-the-lock
 
-.PHONY: setup demo demo-fleet test check ui bench lock clean
+.PHONY: setup demo demo-fleet test test-ui check ui bench lock clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)  ## the virtual environment, from the lock file with hashes
@@ -27,6 +27,9 @@ demo-fleet: $(STAMP)  ## a made-up network through a flood and a wildfire, and w
 
 test: $(STAMP)  ## every test that needs no browser
 	$(BIN)/pytest -m "not ui"
+
+test-ui: $(STAMP)  ## the quality page in headless Chromium, which must be installed
+	$(BIN)/pytest -m ui
 
 check: $(STAMP)  ## format, lint, types, imports
 	$(BIN)/ruff format --check .
