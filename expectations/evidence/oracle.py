@@ -21,7 +21,7 @@ from transforms.spec import StreamSpec, ValueType, WindowSpec
 
 _LONGEST_DAY_US: Final = 25 * 3_600_000_000
 _LONGEST_DAYS: Final = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
-_EARLIEST_US: Final = -(1 << 62)
+_EARLIEST_US: Final = -(1 << 63) + 1
 # Relative to the size of the readings.
 _ROUNDING: Final = 1e-9
 _ROUNDING_OF_SPREAD: Final = 1e-6
