@@ -82,7 +82,7 @@ def test_a_run_over_a_range_gives_every_partition_its_own_verdict(
     assert (whole.passed, whole.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert DAYS[1] in (whole.description or "")
     checked = {e.check_name for e in result.get_asset_check_evaluations()}
-    assert checked == {i.name for i in CATALOGUE if i.axis == "arrival"}
+    assert checked >= {i.name for i in CATALOGUE if i.axis == "arrival"}
 
 
 def test_a_blocking_check_holds_back_what_builds_on_its_asset(

@@ -1,12 +1,12 @@
-"""Whatever arrives, the stages keep every promise: no check is red on a log that was worked rightly."""
+"""Whatever arrives, every promise is kept: no check is red on a log that was worked rightly."""
 
 import tempfile
 from pathlib import Path
 
 import polars as pl
-from property.arrival_logs import logs, specs
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from property.arrival_logs import logs, specs
 
 from assets.history import History, Targets
 from assets.partitions import Axis
