@@ -103,8 +103,8 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield from of_rows(result)
     windows = result["windows"]
     yield f"{windows['published']:,} windows published, {windows['amended']:,} amended since"
-    proofs = in_brackets(result["parity"])
-    yield f"the target against the lake, event partitions by verdict:{proofs or '  none proved'}"
+    proofs = told(result["parity"]) or "none proved"
+    yield f"the target against the lake, event partitions by verdict: {proofs}"
     worst = result["worst_hour"]
     if worst:
         yield (
@@ -142,5 +142,9 @@ def of_rows(result: Mapping[str, Any]) -> Iterator[str]:
 
 def in_brackets(counts: Mapping[str, int]) -> str:
     """Return counts by name, in brackets; nothing where all are zero."""
-    told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    return f"  ({told})" if told else ""
+    return f"  ({text})" if (text := told(counts)) else ""
+
+
+def told(counts: Mapping[str, int]) -> str:
+    """Return the counts that are not zero, with their names."""
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
