@@ -180,7 +180,8 @@ class Content:
         self.target = self._target(settings)
         history = History(self.lake, self.spec, Axis.of_events(self.spec))
         self.figures = summary(settings, history, Axis.of_arrivals(self.spec))
-        del self.figures["places"]
+        # The stages alone prove no parity, the command does; what the target holds is compared.
+        del self.figures["places"], self.figures["parity"]
         is_known = self.lake.version(NAME, SOURCE_FILES) is not None
         sources = self.lake.scan(NAME, SOURCE_FILES).collect() if is_known else pl.DataFrame()
         self.sources = sources.drop("stamp", strict=False)

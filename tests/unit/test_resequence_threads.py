@@ -182,6 +182,8 @@ def test_leaving_waits_for_the_calls_that_have_begun() -> None:
     begun, finished = threading.Event(), threading.Event()
 
     def work(item: int) -> int:
+        if item == 0:
+            begun.wait()
         if item == 1:
             begun.set()
             time.sleep(0.05)
@@ -190,7 +192,6 @@ def test_leaving_waits_for_the_calls_that_have_begun() -> None:
 
     with start(range(5), work, workers=2) as results:
         next(results)
-        begun.wait()
     assert finished.is_set()
     assert list(results) == []
 
