@@ -52,7 +52,7 @@ from assets.stores.tables import (
     unit_of,
 )
 from assets.stores.unit_of_work import UnitOfWork
-from assets.verdicts import Verdict, tell
+from assets.verdicts import Verdict, blocking_check
 from transforms.errors import LakeError
 from transforms.order_audit import OrderAudit, audit_order
 from transforms.schemas import (
@@ -237,19 +237,12 @@ def order_audit_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
 
 def order_check(spec: StreamSpec, axis: Axis) -> dg.AssetChecksDefinition:
     """Return the check that order was kept where it must be: for pairs of one key."""
-    key = asset_key(spec, ORDER_AUDIT)
+    check = dg.AssetCheckKey(asset_key(spec, ORDER_AUDIT), CHECK)
 
-    @dg.asset_check(
-        asset=key, name=CHECK, description=CLAIM, blocking=True, partitions_def=axis.definition
-    )
-    def no_same_key_pair_is_inverted(
-        context: dg.AssetCheckExecutionContext, lake: dg.ResourceParam[Lake]
-    ) -> dg.AssetCheckResult:
-        audits = stored_audits(spec, lake, context.partition_keys)
-        verdicts = [audited.verdict() for audited in audits]
-        return tell(context, dg.AssetCheckKey(key, CHECK), verdicts)
+    def judge(lake: Lake, partitions: Sequence[str]) -> Iterator[Verdict]:
+        return (kept.verdict() for kept in stored_audits(spec, lake, partitions))
 
-    return no_same_key_pair_is_inverted
+    return blocking_check(check, CLAIM, axis, judge)
 
 
 def stored_audits(spec: StreamSpec, lake: Lake, partitions: Sequence[str]) -> Iterator[Audited]:

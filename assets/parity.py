@@ -42,7 +42,7 @@ from assets.stores.tables import (
     frame_schema,
     unit_of,
 )
-from assets.verdicts import Verdict, tell
+from assets.verdicts import Verdict, blocking_check
 from transforms.parity_proof import Partition, Proof
 from transforms.parity_verdict import Verdict as Finding
 from transforms.parity_waivers import Waiver
@@ -56,7 +56,7 @@ from transforms.spec import StreamSpec
 from transforms.spec_fields import format_instant
 
 DESCRIPTION: Final = "Proof that the target holds what was published for this day of events."
-CHECK: Final = "the_target_holds_what_was_published"
+CHECK: Final = "the_target_equals_the_lake_to_the_bit"
 CLAIM: Final = (
     "Every current revision, tombstones too, is in the target once and equal to the bit, and "
     "nothing else is there."
@@ -262,16 +262,9 @@ def parity_assets(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
 
 def parity_check(spec: StreamSpec, events: Axis) -> dg.AssetChecksDefinition:
     """Return the check that the target holds what was published."""
-    key = asset_key(spec, TARGET_PARITY)
+    check = dg.AssetCheckKey(asset_key(spec, TARGET_PARITY), CHECK)
 
-    @dg.asset_check(
-        asset=key, name=CHECK, description=CLAIM, blocking=True, partitions_def=events.definition
-    )
-    def the_target_holds_what_was_published(
-        context: dg.AssetCheckExecutionContext, lake: dg.ResourceParam[Lake]
-    ) -> dg.AssetCheckResult:
-        proofs = stored_proofs(spec, lake, context.partition_keys)
-        verdicts = [proved.verdict() for proved in proofs]
-        return tell(context, dg.AssetCheckKey(key, CHECK), verdicts)
+    def judge(lake: Lake, partitions: Sequence[str]) -> Iterator[Verdict]:
+        return (kept.verdict() for kept in stored_proofs(spec, lake, partitions))
 
-    return the_target_holds_what_was_published
+    return blocking_check(check, CLAIM, events, judge)

@@ -6,7 +6,7 @@ transactions, and one over all, which blocks what comes after. What is judged, a
 belongs to the stages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from dagster._core.events import (
 )
 
 from assets.metadata import Metadata
+from assets.partitions import Axis
+from assets.stores.lake import Lake
 
 # So many partitions that failed are named.
 _NAMED: Final = 10
@@ -36,6 +38,29 @@ class Verdict:
     description: str = ""
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
     blocking: bool = True
+
+
+def blocking_check(
+    check: dg.AssetCheckKey,
+    claim: str,
+    axis: Axis,
+    judge: Callable[[Lake, Sequence[str]], Iterable[Verdict]],
+) -> dg.AssetChecksDefinition:
+    """Return a check that blocks what comes after; ``judge`` gives a verdict on each partition."""
+
+    @dg.asset_check(
+        asset=check.asset_key,
+        name=check.name,
+        description=claim,
+        blocking=True,
+        partitions_def=axis.definition,
+    )
+    def judged(
+        context: dg.AssetCheckExecutionContext, lake: dg.ResourceParam[Lake]
+    ) -> dg.AssetCheckResult:
+        return tell(context, check, list(judge(lake, context.partition_keys)))
+
+    return judged
 
 
 def tell(
