@@ -38,7 +38,8 @@ def _in_order(parts: Sequence[Twins]) -> pl.DataFrame | None:
     if len(parts) < 2:  # noqa: PLR2004
         return parts[0].fields if parts else None
     order = np.argsort(np.concatenate([part.lines for part in parts]))
-    return pl.concat([part.fields for part in parts])[order]
+    # One part may have whole numbers where another has text.
+    return pl.concat([part.fields for part in parts], how="vertical_relaxed")[order]
 
 
 def _with_content(lines: Lines) -> Ints:

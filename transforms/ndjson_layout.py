@@ -16,6 +16,7 @@ from transforms.ndjson_lines import read_line
 SCALAR = r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN|true|false|null"
 """A JSON value without quotes or brackets, with the bare words that are read as written."""
 
+_ONE_SCALAR = f"(?:{SCALAR})"
 _TOKEN = re.compile(rf'(?P<string>"[^"]*")|(?P<scalar>{SCALAR})|(?P<sign>[{{}}\[\],:])|\s+')
 _SPECIAL = re.compile(r"([^\w\s])")
 
@@ -31,6 +32,11 @@ class Gap(NamedTuple):
 
     pattern: str
     column: str | None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one scalar."""
+        return self.pattern == _ONE_SCALAR
 
 
 Piece = Hole | Gap
@@ -114,11 +120,11 @@ def _assemble(tokens: Sequence[_Token], columns: Sequence[str]) -> Layout:
             run += token.text
         elif pieces and isinstance(pieces[-1], Gap) and '"' not in run:
             between = _SPECIAL.sub(r"\\\1", run)
-            pieces[-1] = Gap(f"{pieces[-1].pattern}{between}(?:{SCALAR})", None)
+            pieces[-1] = Gap(f"{pieces[-1].pattern}{between}{_ONE_SCALAR}", None)
             run = ""
         else:
             runs.append(run)
-            pieces.append(Gap(f"(?:{SCALAR})", column))
+            pieces.append(Gap(_ONE_SCALAR, column))
             run = ""
     texts = (*runs, run)
     names = sum(text.count('"') for text in texts)

@@ -13,9 +13,11 @@ import numpy as np
 import polars as pl
 
 from transforms.byte_slices import Flags, Slices
-from transforms.ndjson_layout import Gap, Hole, Layout, layout_of
+from transforms.ndjson_layout import Gap, Hole, Layout, Piece, layout_of
+from transforms.ndjson_quotes import Quotes
+from transforms.ndjson_scalars import judge, plain_integers
 from transforms.raw_rows import FAULT, field
-from transforms.text_lines import NEWLINE, Ints, Lines, positions
+from transforms.text_lines import NEWLINE, QUOTE, Ints, Lines
 
 FEWEST_LINES = 200
 """Fewer are as quickly read one after another."""
@@ -24,9 +26,7 @@ MOST_LAYOUTS = 12
 MOST_BYTES = 2**31 - 1
 """As far as the offsets of string views reach."""
 
-_QUOTE, _BACKSLASH, _RETURN, _BLANK = b'"\\\r '
-_NULL = "null"
-_VALID = "valid"
+_BACKSLASH, _RETURN, _BLANK = b"\\\r "
 
 
 class Twins(NamedTuple):
@@ -65,10 +65,10 @@ def without(numbers: Ints, taken: Ints) -> Ints:
 
 def _plain(lines: Lines, candidates: Ints) -> Ints:
     """The lines without a backslash and without a control character before their end."""
-    content = lines.content
-    has_odd = b"\\" in lines.data or np.count_nonzero(content < _BLANK) > len(lines)
+    has_odd = b"\\" in lines.data or np.count_nonzero(lines.kinds < _BLANK) > len(lines)
     if not has_odd and not lines.faults:
         return candidates
+    content = lines.content
     signs = np.flatnonzero((content < _BLANK) | (content == _BACKSLASH))
     kinds = content[signs]
     following = content[np.minimum(signs + 1, len(content) - 1)]
@@ -92,68 +92,54 @@ class _Page:
     def __init__(self, lines: Lines) -> None:
         self._starts = lines.starts
         self._slices = Slices(lines.data)
-        self._quotes = positions(lines.content, _QUOTE)
-        self._first_quotes = _first_quotes(self._quotes, lines.starts)
+        self._quotes = Quotes(lines)
 
     def twins(self, numbers: Ints, layout: Layout, columns: Sequence[str]) -> Twins:
         """The twins among some lines."""
-        counts = self._first_quotes[numbers + 1] - self._first_quotes[numbers]
-        numbers = _only(numbers, counts == layout.quotes)
+        numbers = _only(numbers, self._quotes.counts(numbers) == layout.quotes)
         fits, spans = self._spans(numbers, layout)
         numbers = _only(numbers, fits)
-        texts = {FAULT: _nulls(len(numbers))} | {
-            field(name): _nulls(len(numbers)) for name in columns
-        }
-        gaps: dict[str, str] = {}
+        rows = {name: _nulls(len(numbers)) for name in (FAULT, *map(field, columns))}
+        gaps: dict[str, Gap] = {}
         for at, (piece, (start, end)) in enumerate(zip(layout.pieces, spans, strict=True)):
-            if isinstance(piece, Hole) and piece.column is None:
-                continue
             name = str(at) if piece.column is None else field(piece.column)
-            texts[name] = self._slices.texts(_only(start, fits), _only(end - start, fits))
             if isinstance(piece, Gap):
-                gaps[name] = f"^(?:{piece.pattern})$"
-        frame, valid = _judge(pl.DataFrame(texts), gaps)
-        return Twins(_only(numbers, valid), frame.select(FAULT, *map(field, columns)))
+                gaps[name] = piece
+            if name in rows or name in gaps:
+                rows[name] = self._texts(piece, _only(start, fits), _only(end - start, fits))
+        judged = judge(pl.DataFrame(rows), gaps)
+        fields = judged.rows.select(FAULT, *map(field, columns))
+        return Twins(_only(numbers, judged.is_valid), fields)
+
+    def _texts(self, piece: Piece, starts: Ints, lengths: Ints) -> pl.Series:
+        """What stands in a piece of some lines: text, or whole numbers if it is one in each."""
+        texts = self._slices.texts(starts, lengths)
+        if isinstance(piece, Hole) or not piece.is_single:
+            return texts
+        integers = plain_integers(texts, lengths)
+        return texts if integers is None else integers
 
     def _spans(self, numbers: Ints, layout: Layout) -> _Spans:
         """Walk along the layout in all lines at once, which have as many quotes as it has."""
         place, line_end = self._starts[numbers], self._starts[numbers + 1]
-        quote = self._first_quotes[numbers]
+        quotes = 0
         fits = np.ones(len(numbers), dtype=np.bool_)
         spans = []
         for run, after in pairwise(layout.runs):
             fits &= self._slices.equal(place, run)
             place = place + len(run)
-            quote = quote + run.count(_QUOTE)
-            in_run = after.find(_QUOTE)
-            end = line_end - len(after) if in_run < 0 else self._quotes[quote] - in_run
+            quotes += run.count(QUOTE)
+            after_quote = after.find(QUOTE)
+            if after_quote < 0:
+                end = line_end - len(after)
+            else:
+                end = self._quotes.places(numbers, quotes) - after_quote
             fits &= end >= place
             spans.append((place, end))
             place = end
         fits &= self._slices.equal(place, layout.runs[-1])
         fits &= place + len(layout.runs[-1]) == line_end
         return _Spans(fits, spans)
-
-
-def _judge(frame: pl.DataFrame, gaps: dict[str, str]) -> tuple[pl.DataFrame, Flags]:
-    """The rows of which every gap has the scalars it should, and which these are; null is null."""
-    if not gaps:
-        return frame, np.ones(frame.height, dtype=np.bool_)
-    is_valid = pl.all_horizontal(pl.col(name).str.contains(form) for name, form in gaps.items())
-    values = [pl.when(pl.col(name) != _NULL).then(pl.col(name)).alias(name) for name in gaps]
-    judged = frame.with_columns(*values, is_valid.alias(_VALID))
-    valid = judged[_VALID].to_numpy()
-    return judged if valid.all() else judged.filter(_VALID), valid
-
-
-def _first_quotes(quotes: Ints, starts: Ints) -> Ints:
-    """How many quotes there are before each line; in most files each line has as many."""
-    count, rest = divmod(len(quotes), max(len(starts) - 1, 1))
-    if count and not rest:
-        table = quotes.reshape(-1, count)
-        if (table[:, 0] >= starts[:-1]).all() and (table[:, -1] < starts[1:]).all():
-            return np.arange(len(starts)) * count
-    return np.searchsorted(quotes, starts)
 
 
 def _nulls(count: int) -> pl.Series:

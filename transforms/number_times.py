@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from transforms.numerals import numeral
+from transforms.texts import to_text
 
 UNIT_EXPONENTS = {"s": 6, "ms": 3, "us": 0, "ns": -3}
 """Unit to the power of ten that makes microseconds of it."""
@@ -29,12 +30,12 @@ def number_us(text: str, unit: str) -> int | None:
     return floored if floored is not None and _LIMITS.min <= floored <= _LIMITS.max else None
 
 
-def read_number_times(texts: pl.Series, unit: str) -> pl.Series:
-    """Int64 microseconds of a String column; null where it is null or no such number."""
-    times = _whole_us(texts.cast(pl.Int64, strict=False), unit)
-    if unit in {"s", "ms", "us"}:
-        times = _fill(times, texts, lambda rest: _fraction_us(rest, unit))
-    return _fill(times, texts, lambda rest: _one_by_one(rest, unit))
+def read_number_times(values: pl.Series, unit: str) -> pl.Series:
+    """Int64 microseconds of a column of text or integers; null where it is null or out of range."""
+    times = _whole_us(values.cast(pl.Int64, strict=False), unit)
+    if values.dtype == pl.String and unit in {"s", "ms", "us"}:
+        times = _fill(times, values, lambda rest: _fraction_us(rest, unit))
+    return _fill(times, values, lambda rest: _one_by_one(to_text(rest), unit))
 
 
 def _whole_us(numbers: pl.Series, unit: str) -> pl.Series:

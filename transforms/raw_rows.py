@@ -41,7 +41,8 @@ def field(name: str) -> str:
 def raw_schema(columns: Sequence[str]) -> pl.Schema:
     """The schema of raw rows: `seq` counts the rows of a file from 0, `line` its lines from 1.
 
-    Of malformed rows every field is null. A reader of typed files may leave its fields typed.
+    Of malformed rows every field is null. A reader may leave fields typed whose text follows from
+    their values.
     """
     frame: dict[str, pl.DataType] = {SEQ: pl.Int64(), LINE: pl.Int64()}
     frame |= {RAW: pl.String(), FAULT: pl.String()}

@@ -26,13 +26,13 @@ def read_times(values: pl.Series, unit: str, zone: str | None = None) -> pl.Seri
     """
     if values.dtype.is_temporal():
         return _typed_times(values, zone).alias(values.name)
-    texts = to_text(values)
     if unit in UNIT_EXPONENTS:
-        times = read_number_times(texts, unit)
+        is_integer = values.dtype.is_integer()
+        times = read_number_times(values if is_integer else to_text(values), unit)
     elif unit == ISO8601:
-        times = read_iso_times(texts, zone)
+        times = read_iso_times(to_text(values), zone)
     else:
-        times = read_formatted_times(texts, unit, zone)
+        times = read_formatted_times(to_text(values), unit, zone)
     return times.alias(values.name)
 
 

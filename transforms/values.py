@@ -40,7 +40,7 @@ def read_values(column: pl.Series, kind: ValueType) -> Values:
         return _from_text(column, kind)
     if kind.kind == "float" and column.dtype.is_numeric() and not column.dtype.is_decimal():
         return _finite(column.cast(pl.Float64), column)
-    if kind.kind == "bool" and column.dtype == pl.Boolean:
+    if column.dtype == {"bool": pl.Boolean(), "int": pl.Int64()}.get(kind.kind):
         return Values(column, None)
     return _from_text(to_text(column), kind)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from transforms import ndjson_twins
 from transforms.ndjson import ndjson_rows
 from transforms.ndjson_lines import BLANK, read_line
+from transforms.ndjson_scalars import plain_integers
 from transforms.text_lines import split_lines
 
 COLUMNS = ("k", "t", "v", "w")
@@ -102,10 +103,15 @@ def line_by_line(data: bytes) -> Iterator[tuple[int, list[str | None] | str | No
             yield number, read_line(text, COLUMNS)
 
 
+def as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns of whole numbers as they are written, which is what they stand for."""
+    return frame.with_columns(pl.col("^field:.*$").cast(pl.String))
+
+
 def as_records(frame: pl.DataFrame) -> list[tuple[int, list[str | None] | str | None]]:
     return [
         (line, None if fault and fault.startswith("not UTF-8") else fault or fields)
-        for _, line, _, fault, *fields in frame.iter_rows()
+        for _, line, _, fault, *fields in as_text(frame).iter_rows()
     ]
 
 
@@ -131,11 +137,29 @@ def test_nothing_of_a_line_is_lost(data: bytes) -> None:
 @settings(max_examples=100)
 def test_what_json_writes_is_read_back_as_it_was_written(records: list[dict[str, object]]) -> None:
     data = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
-    rows = ndjson_rows(split_lines(data), COLUMNS)
+    rows = as_text(ndjson_rows(split_lines(data), COLUMNS))
     assert rows["field:k"].to_list() == [record["k"] for record in records]
     assert rows["field:v"].to_list() == [json.dumps(record["v"]) for record in records]
     assert rows["field:t"].to_list() == [str(record["t"]) for record in records]
     assert rows["field:w"].null_count() == len(records)
+
+
+@given(st.lists(st.one_of(st.integers(0, 99), st.integers(10**15, 10**19)), min_size=1))
+def test_columns_of_whole_numbers_are_numbers_at_once_where_nothing_is_lost(
+    values: list[int],
+) -> None:
+    data = "".join(json.dumps({"k": "a", "t": value}) + "\n" for value in values).encode()
+    column = ndjson_rows(split_lines(data), COLUMNS)["field:t"]
+    assert column.dtype == (pl.Int64 if max(values) < 10**17 else pl.String)
+    assert column.cast(pl.String).to_list() == list(map(str, values))
+
+
+@pytest.mark.parametrize(
+    "text", ["007", "+5", "-5", "-0", "1e2", " 12", "1_0", "0x1", "٣", "", "00"]
+)
+def test_what_is_no_plain_integer_stays_as_it_is_written(text: str) -> None:
+    texts = pl.Series(["12", text])
+    assert plain_integers(texts, np.array([2, len(text.encode())])) is None
 
 
 def test_lines_of_one_program_do_take_the_fast_way() -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_series_equal
 
 from transforms.time_formats import compile_format
 from transforms.times import read_times
@@ -336,3 +337,24 @@ def test_numbers_of_parquet_are_read_in_the_declared_unit() -> None:
         None,
     ]
     assert read_times(pl.Series("t", [1777852805]), "s").to_list() == [1_777_852_805_000_000]
+
+
+@pytest.mark.parametrize("unit", US)
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(-(2**63), INT64_MAX),
+            st.integers(-3000, 3000),
+            st.sampled_from((-(2**63), INT64_MAX, INT64_MAX // 1000, -(INT64_MAX // 10**6) - 1)),
+        )
+    )
+)
+def test_a_column_of_integers_says_what_their_texts_say(unit: str, values: list[int]) -> None:
+    integers = pl.Series("t", values, dtype=pl.Int64)
+    assert_series_equal(read_times(integers, unit), read_times(integers.cast(pl.String), unit))
+
+
+def test_an_unsigned_integer_beyond_int64_is_out_of_range() -> None:
+    values = pl.Series("t", [2**64 - 1, 7], dtype=pl.UInt64)
+    assert read_times(values, "us").to_list() == [None, 7]
+    assert read_times(values, "ns")[0] == (2**64 - 1) // 1000

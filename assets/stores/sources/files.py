@@ -137,7 +137,8 @@ def _read_block(spec: StreamSpec, name: str, block: Block) -> tuple[Parsed, int]
 def _with_own_texts(frame: pl.DataFrame) -> pl.DataFrame:
     """The same frame with copies of its longer texts, which do not keep those of a whole block."""
     texts = [column for column in frame.get_columns() if column.dtype == pl.String]
-    long = [text.name for text in texts if (text.str.len_bytes() > INLINE).any()]
+    filled = [text for text in texts if text.null_count() < len(text)]
+    long = [text.name for text in filled if (text.str.len_bytes() > INLINE).any()]
     return frame.with_columns(pl.col(long) + "") if long else frame
 
 
