@@ -9,7 +9,14 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from transforms.errors import SpecError, SpecProblem
 from transforms.schemas import EVENT_US, ID_PREFIX
@@ -24,9 +31,10 @@ from transforms.spec_fields import (
 )
 from transforms.spec_partitions import Arrival, Events, Grain, events_with_start
 from transforms.spec_problems import fields_of, mistakes_of, problems_of
-from transforms.spec_profiles import DEFAULT, Profile, Profiles
+from transforms.spec_profiles import DEFAULT, LINKS, NamedProfiles, Profile, Profiles
 from transforms.spec_rules import rule_mistakes
 from transforms.spec_source import Columns, Source, TimeColumn, ValueType
+from transforms.spec_tracks import profiles_beside, profiles_in, stream_of_track
 from transforms.spec_windows import Window, WindowSpec
 from transforms.spec_yaml import read_yaml
 
@@ -60,7 +68,11 @@ class Alerts(Section):
 
 
 class StreamSpec(Section):
-    """A stream as declared. Durations and instants are int microseconds, names end in ``_us``."""
+    """A stream as declared. Durations and instants are int microseconds, names end in ``_us``.
+
+    With ``tracks``, ``profiles`` are those of the authoritative one; what is computed is computed
+    by the spec of each track (``computed``).
+    """
 
     name: Name
     description: str = ""
@@ -68,6 +80,7 @@ class StreamSpec(Section):
     columns: Columns
     arrival: Arrival
     events: Events
+    tracks: dict[str, NamedProfiles] = Field(default_factory=dict)
     profiles: Profiles
     resolution_us: PositiveDurationUs | None = Field(default=None, validation_alias="resolution")
     earliest_event_us: InstantUs | None = Field(
@@ -78,6 +91,7 @@ class StreamSpec(Section):
     alerts: Alerts = Alerts()
     target: Text = "default"
     shards: Count = 1
+    _staged_as: str | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -85,6 +99,41 @@ class StreamSpec(Section):
         if not isinstance(data, dict):
             return data
         return {**data, "events": events_with_start(data.get("arrival"), data.get("events"))}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _profiles_may_be_left_out(cls, data: Any) -> Any:
+        """Beside tracks there need not be a section ``profiles``."""
+        if not isinstance(data, dict) or not data.get("tracks"):
+            return data
+        return {**data, "profiles": {} if data.get("profiles") is None else data["profiles"]}
+
+    @field_validator("profiles", mode="before")
+    @classmethod
+    def _profiles_of_tracks(cls, written: Any, info: ValidationInfo) -> Any:
+        return profiles_beside(info.data.get("tracks"), written)
+
+    @property
+    def staged_as(self) -> str:
+        """The name of the stream as it is declared: a track shares what that one has staged."""
+        return self._staged_as or self.name
+
+    @property
+    def computed(self) -> tuple["StreamSpec", ...]:
+        """The specs by which rows become windows: those of the tracks, without any its own."""
+        return tuple(self.of_track(track) for track in self.tracks) or (self,)
+
+    def of_track(self, track: str) -> "StreamSpec":
+        """Return the spec of a track: a stream of its own over the rows staged for this one."""
+        links = self.profiles.model_dump(include=set(LINKS))
+        update = {
+            "name": stream_of_track(self.name, track),
+            "tracks": {},
+            "profiles": Profiles.model_validate(links | profiles_in(self.tracks, track)),
+        }
+        spec = self.model_copy(update=update)
+        spec._staged_as = self.name  # noqa: SLF001 (a spec of this class, made here)
+        return spec
 
     @property
     def is_composite_key(self) -> bool:
@@ -132,12 +181,13 @@ class StreamSpec(Section):
         Left out, for they act from the next partition on or not on the state at all: the numbers of
         profiles, which profiles there are and ``key_map`` (state that names a profile no longer
         declared is served by default), description, alerts, target, where and in which format files
-        are, where events start, and when a partition counts as complete (``settle``).
+        are, where events start, and when a partition counts as complete (``settle``). All tracks of
+        a stream have its fingerprint, for they build on the same staged rows.
         ``profiles.by`` is in, for it decides the columns of a row.
         """
         columns = self.columns
         parts: dict[str, Any] = {
-            "name": self.name,
+            "name": self.staged_as,
             "arrival.grain": self.arrival.grain,
             "arrival.start": self.arrival.start_us,
             "arrival.zone": self.arrival.zone,

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from transforms.errors import SpecProblem
 from transforms.spec_fields import MISTAKE
 from transforms.spec_partitions import Arrival, Events
-from transforms.spec_profiles import Profile
+from transforms.spec_profiles import LINKS, Profile
 from transforms.spec_source import Columns, Source, TimeColumn
 from transforms.spec_windows import window_fields
 from transforms.spec_words import (
@@ -74,18 +74,20 @@ def _mistake(details: ErrorDetails, path: Path, written: Any, top_level: Names) 
     if details["type"] == "missing":
         return Mistake(path, None, allowed_at(path))
     found = value_at(written, path, details["input"])
-    return Mistake(path, found, allowed_at(path), _misspelt_profile_field(path))
+    return Mistake(path, found, allowed_at(path), _profile_hint(path))
 
 
 def _fields_beside(path: Path) -> Names:
     """The fields of the section that a path leads into; none at the top level."""
     names = [part for part in path[:-1] if isinstance(part, str)]
-    section = "profiles" if names[:1] == ["profiles"] else "".join(names[-1:])
+    section = "profiles" if names[:1] in (["profiles"], ["tracks"]) else "".join(names[-1:])
     return _FIELDS.get(section, ())
 
 
-def _misspelt_profile_field(path: Path) -> str:
+def _profile_hint(path: Path) -> str:
     """``bye: link`` under profiles reads as a profile that is no mapping."""
+    if path[:1] == ("tracks",) and path[-1] in LINKS:
+        return f"{path[-1]} stands under profiles, for all tracks"
     if len(path) != 2 or path[0] != "profiles":  # noqa: PLR2004 - profiles.<name>
         return ""
     return nearest(str(path[1]), _PROFILE_FIELDS)

@@ -11,6 +11,8 @@ from pydantic import ConfigDict, Field
 from transforms.spec_fields import Count, DurationUs, IdleTimeoutUs, Section, Text
 
 DEFAULT: Final = "default"
+# The fields of ``profiles`` that are no profiles.
+LINKS: Final = ("by", "key_map")
 
 
 class Profile(Section):
@@ -22,20 +24,25 @@ class Profile(Section):
     future_skew_us: DurationUs = Field(validation_alias="future_skew")
 
 
-class Profiles(Section):
-    """All profiles, and what names that of a row: a column (``by``), its key, or nothing."""
+class NamedProfiles(Section):
+    """Profiles by name, one of which serves all rows that name none of them."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Profile]
 
-    by: Text | None = None
-    key_map: dict[str, Text] = Field(default_factory=dict)
     default: Profile
 
     @property
     def named(self) -> dict[str, Profile]:
         """Every profile by its name, ``default`` first."""
         return {DEFAULT: self.default, **self.__pydantic_extra__}
+
+
+class Profiles(NamedProfiles):
+    """All profiles, and what names that of a row: a column (``by``), its key, or nothing."""
+
+    by: Text | None = None
+    key_map: dict[str, Text] = Field(default_factory=dict)
 
     def of_key(self, key: str) -> str:
         """Return the name of a key's profile, by ``key_map`` or default."""

@@ -13,6 +13,7 @@ from transforms.schemas import STATISTICS
 from transforms.spec_names import name_mistakes
 from transforms.spec_partitions import start_mistakes
 from transforms.spec_source import ISO8601, NUMBER_UNITS
+from transforms.spec_tracks import declared_profiles, track_mistakes
 from transforms.spec_windows import grid_mistakes
 from transforms.spec_words import ALLOWED, Mistake, Words, nearest
 from transforms.spec_written import Named, mapping, repeated, text, texts
@@ -24,7 +25,6 @@ _STATISTIC_WORDS: Final = (
 )
 _OFFSET_IN_FORMAT: Final = re.compile(r"%(:{0,3}z|#z|\+|s)")
 _OTHER_NAMES: Final = {"median": "p50", "avg": "mean", "average": "mean", "stddev": "std"}
-_OWN_FIELDS_OF_PROFILES: Final = ("by", "key_map")
 
 
 def rule_mistakes(spec: Any) -> Iterator[Mistake]:
@@ -36,6 +36,7 @@ def rule_mistakes(spec: Any) -> Iterator[Mistake]:
     yield from _identity_mistakes(spec)
     yield from start_mistakes(spec)
     yield from _link_mistakes(spec)
+    yield from track_mistakes(spec)
     yield from _window_mistakes(spec)
     yield from _aggregate_mistakes(spec)
     yield from name_mistakes(spec)
@@ -96,7 +97,7 @@ def _link_mistakes(spec: Any) -> Iterator[Mistake]:
         hint = "a column or the key names the profile, not both"
         found = Words("both by and key_map")
         yield Mistake(("profiles", "key_map"), found, "one of the two", hint)
-    declared = [name for name in profiles if name not in _OWN_FIELDS_OF_PROFILES]
+    declared = declared_profiles(spec)
     for key, name in key_map.items():
         if isinstance(name, str) and name not in declared:
             allowed = f"a declared profile: {', '.join(declared)}"

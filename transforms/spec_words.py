@@ -35,6 +35,7 @@ _TIME_COLUMN: Final = f"{_MAPPING} column, unit and, where the text has no offse
 _NAMES: Final = "a list of column names"
 _NAME: Final = "lower case letters, digits and _, with a letter first, at most 100"
 _AT_LEAST_ONE: Final = "a whole number of 1 or more"
+_PROFILES: Final = f"{_MAPPING} default and further profiles"
 _PROFILE: Final = f"{_MAPPING} grace, idle_timeout, capacity and future_skew"
 
 # What a field allows, by its own name: the same name means the same in every section.
@@ -63,7 +64,8 @@ ALLOWED: Final[Mapping[str, str]] = {
     "grain": "15m, hour or day",
     "start": _INSTANT,
     "settle": _DURATION,
-    "profiles": f"{_MAPPING} default and further profiles",
+    "tracks": f"{_MAPPING} the profiles of authoritative, and of one track or more beside it",
+    "profiles": _PROFILES,
     "by": "the name of the column that names the profile",
     "key_map": "a mapping of keys to declared profiles",
     "default": _PROFILE,
@@ -87,16 +89,21 @@ ALLOWED: Final[Mapping[str, str]] = {
 ENTRY_ALLOWED: Final[Mapping[Path, str]] = {
     ("profiles",): _PROFILE,
     ("profiles", "key_map"): "the name of a declared profile",
+    ("tracks",): _PROFILES,
     ("columns", "values"): "float, int, bool or decimal(p,s)",
     ("windows",): f"{_MAPPING} name and every",
     ("aggregates",): "a list of statistics, such as [mean, p95]",
 }
+# The length of a path such as ``tracks.fast.satellite``.
+_TRACK_PROFILE: Final = 3
 
 
 def allowed_at(path: Path) -> str:
     """Return what may stand at a path; an entry of a list allows what its list does."""
     if path[:-1] in ENTRY_ALLOWED and path[-1] not in {"by", "key_map"}:
         return ENTRY_ALLOWED[path[:-1]]
+    if path[:1] == ("tracks",) and len(path) == _TRACK_PROFILE:
+        return _PROFILE
     if path and isinstance(path[-1], int):
         return allowed_at(path[:-1])
     return ALLOWED.get(str(path[-1]), "") if path else f"{_MAPPING} the fields of a stream spec"
