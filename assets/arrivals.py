@@ -33,7 +33,7 @@ def stored_arrivals(spec: StreamSpec, lake: Lake, axis: Axis) -> Arrivals:
     complete = axis.in_order(unit.partitions(STAGED_SOURCES))
     if not complete:
         raise LakeError(
-            f"{spec.name}: no arrivals are stored yet; run it: lowwater run {spec.name}"
+            f"{spec.name}: no arrivals are stored yet; run it: lowwater run {spec.staged_as}"
         )
     logs = []
     for shard in range(spec.shards):

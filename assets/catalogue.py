@@ -15,7 +15,7 @@ from assets.metadata import COLUMNS, Metadata, table_schema
 from assets.stores.intake import Intake
 from assets.stores.lake import Lake
 from assets.stores.lock import PATIENCE_S, StreamLock
-from assets.stores.tables import frame_schema
+from assets.stores.tables import frame_schema, stream_of
 from transforms.spec import StreamSpec
 
 # One run takes a whole range of partitions; assets with different policies would not share runs.
@@ -31,7 +31,7 @@ class Locks:
     patience_s: float = PATIENCE_S
 
     def of(self, stream: str) -> StreamLock:
-        """Return the lock of a stream."""
+        """Return the lock of a stream as it is declared; its tracks have no other."""
         return StreamLock(self.folder, stream, self.patience_s)
 
 
@@ -59,8 +59,8 @@ class Progress:
 
 
 def asset_key(spec: StreamSpec, table: str) -> dg.AssetKey:
-    """Return the key of an asset: the stream, then the table."""
-    return dg.AssetKey([spec.name, table])
+    """Return the key of an asset: the stream that the table is kept under, then the table."""
+    return dg.AssetKey([stream_of(spec, table), table])
 
 
 def asset_spec(

@@ -8,12 +8,17 @@ import dagster as dg
 from assets.order_audit import order_check
 from assets.parity import parity_check
 from assets.partitions import Axis
-from assets.quality import quality_checks
+from assets.quality import quality_checks, staging_checks
 from transforms.spec import StreamSpec
 
 
+def staging_checks_of(spec: StreamSpec, arrivals: Axis) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of what is staged of a stream, for all its tracks."""
+    return [staging_checks(spec, arrivals)]
+
+
 def checks_of(spec: StreamSpec, arrivals: Axis, events: Axis) -> list[dg.AssetChecksDefinition]:
-    """Return the checks of one stream."""
+    """Return the checks of what is computed: of a track, or of a stream without any."""
     return [
         *quality_checks(spec, arrivals, events),
         order_check(spec, arrivals),

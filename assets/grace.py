@@ -69,7 +69,7 @@ def grace_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
     def grace(
         lake: dg.ResourceParam[Lake], locks: dg.ResourceParam[Locks]
     ) -> dg.MaterializeResult[None]:
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             found = advise_on_grace(spec, lake, axis)
         return dg.MaterializeResult(
             asset_key=asset_key(spec, GRACE_ADVICE), metadata=figures(found)

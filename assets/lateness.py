@@ -81,7 +81,7 @@ def lateness_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
     def lateness(
         lake: dg.ResourceParam[Lake], locks: dg.ResourceParam[Locks]
     ) -> dg.MaterializeResult[None]:
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             table = profile_lateness(spec, lake, axis)
         return dg.MaterializeResult(
             asset_key=asset_key(spec, LATENESS_PROFILE), metadata=figures(table)

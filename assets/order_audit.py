@@ -154,7 +154,8 @@ def audit_orders(
             if mark != require_mark(unit, spec, WATERMARKS, partition):
                 raise LakeError(
                     f"{spec.name}: what partition {partition} published is older than its rows; "
-                    f"run it again: lowwater run {spec.name} --from {partition} --to {partition}"
+                    f"run it again: lowwater run {spec.staged_as} --from {partition}"
+                    f" --to {partition}"
                 )
             orders = _orders(spec, unit, axis, partition)
             unit.replace(ORDER_AUDIT, Slot(partition), orders, str(mark))
@@ -227,7 +228,7 @@ def order_audit_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         progress: dg.ResourceParam[Progress],
     ) -> Iterator[dg.MaterializeResult[None]]:
         teller = Teller(context, spec, progress)
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             for audited in audit_orders(spec, lake, axis, context.partition_keys):
                 teller.tell(audited.partition, {ORDER_AUDIT: audited.figures()})
         yield from materialized(spec, [ORDER_AUDIT])

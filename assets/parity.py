@@ -132,7 +132,7 @@ def prove_stream(
     """
     history = History(resources["lake"], spec, Axis.of_events(spec))
     locks: Locks = resources["locks"]
-    with locks.of(spec.name)():
+    with locks.of(spec.staged_as)():
         published = unit_of(history.lake, spec, TARGET_PARITY).partitions(WINDOW_HISTORY)
         partitions = history.events.in_order(published)
         everything = options(history.events, partitions, elsewhere=True)
@@ -252,7 +252,7 @@ def parity_assets(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         teller = Teller(context, spec, progress)
         history = History(lake, spec, events)
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             for proved in prove_partitions(history, targets, context.partition_keys):
                 teller.tell(proved.partition, {TARGET_PARITY: proved.figures()})
         yield from materialized(spec, [TARGET_PARITY])

@@ -84,7 +84,7 @@ def _windows(unit: UnitOfWork, spec: StreamSpec, partition: str) -> pl.DataFrame
     if made != require_mark(unit, spec, WATERMARKS, partition):
         raise LakeError(
             f"{spec.name}: the windows of partition {partition} are older than its rows; "
-            f"run it again: lowwater run {spec.name} --from {partition} --to {partition}"
+            f"run it again: lowwater run {spec.staged_as} --from {partition} --to {partition}"
         )
     return unit.read(WINDOW_AGGREGATES, partitions=[partition])
 
@@ -164,7 +164,7 @@ def publication_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsD
     ) -> Iterator[dg.MaterializeResult[None]]:
         history = History(lake, spec, events)
         teller = Teller(context, spec, progress)
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             for published in publish_windows(
                 history, targets, context.partition_keys, context.run.run_id
             ):

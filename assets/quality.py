@@ -28,6 +28,7 @@ from expectations.suites.stages import STAGES
 from transforms.spec import StreamSpec
 
 PAGE: Final = "quality.html"
+_STAGING: Final = "staging"
 _SHOWN: Final = 10
 _COLUMNS: Final = dg.TableSchema(
     columns=[
@@ -54,12 +55,19 @@ class Reports:
         return self.of(stream) / PAGE
 
 
+def staging_checks(spec: StreamSpec, arrivals: Axis) -> dg.AssetChecksDefinition:
+    """Return the checks of what is staged; every track of the stream tells of them."""
+    return _checks_of(spec, _STAGING, arrivals)
+
+
 def quality_checks(
     spec: StreamSpec, arrivals: Axis, events: Axis
 ) -> list[dg.AssetChecksDefinition]:
-    """Return the checks of a stream, one step for each stage."""
+    """Return the checks of what is computed from staged rows, one step for each stage."""
     return [
-        _checks_of(spec, stage, events if stage == "reconcile" else arrivals) for stage in STAGES
+        _checks_of(spec, stage, events if stage == "reconcile" else arrivals)
+        for stage in STAGES
+        if stage != _STAGING
     ]
 
 
@@ -79,12 +87,13 @@ def _checks_of(spec: StreamSpec, stage: str, axis: Axis) -> dg.AssetChecksDefini
             with targets.of(spec) as target:
                 held = target.current(spec.name)
         stored = stored_of(lake, spec, axis, keys, held)
-        folder = reports.of(spec.name)
-        verdicts = check(stored, stage, folder, datetime.now(UTC), run_id=context.run.run_id)
+        names = [part.name for part in spec.computed]
+        folders = [reports.of(name) for name in names]
+        verdicts = check(stored, stage, folders, datetime.now(UTC), run_id=context.run.run_id)
         by_name: dict[str, list[Verdict]] = {invariant.name: [] for invariant in STAGES[stage]}
         for verdict in verdicts:
             by_name[verdict.invariant].append(verdict)
-        teller = Teller(spec, reports.page(spec.name))
+        teller = Teller(spec, reports.page(names[0]))
         for listed in by_name.values():
             yield teller.tell(context, listed)
 

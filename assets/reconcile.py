@@ -92,7 +92,7 @@ def _complete(unit: UnitOfWork, spec: StreamSpec, axis: Axis) -> list[str]:
     """Return all arrival partitions; LakeError if there is none, or one among them is missing."""
     complete = axis.in_order(unit.partitions(WATERMARKS))
     if not complete:
-        raise LakeError(f"{spec.name}: nothing has arrived yet; run: lowwater run {spec.name}")
+        raise LakeError(f"{spec.name}: nothing has arrived yet; run: lowwater run {spec.staged_as}")
     refuse_gaps(unit, spec, axis, complete[-1])
     return complete
 
@@ -177,7 +177,7 @@ def reconcile_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsDef
         history = History(lake, spec, events)
         keys, run_id = context.partition_keys, context.run.run_id
         teller = Teller(context, spec, progress)
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             for amendment in amend(history, targets, axis, keys, run_id):
                 teller.tell(amendment.partition, {AMENDED_WINDOWS: amendment.figures()})
         yield from materialized(spec, [AMENDED_WINDOWS])

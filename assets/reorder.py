@@ -128,7 +128,7 @@ def refuse_gaps(unit: UnitOfWork, spec: StreamSpec, axis: Axis, last: str) -> No
     if missing is not None:
         raise LakeError(
             f"{spec.name}: partition {missing} is not there, and what comes after may need its "
-            f"rows; run it first: lowwater run {spec.name} --from {missing}"
+            f"rows; run it first: lowwater run {spec.staged_as} --from {missing}"
         )
 
 
@@ -290,7 +290,7 @@ def reorder_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         progress: dg.ResourceParam[Progress],
     ) -> Iterator[dg.MaterializeResult[None]]:
         teller = Teller(context, spec, progress)
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             for reordered in reorder(spec, lake, axis, context.partition_keys):
                 teller.tell(reordered.partition, reordered.figures())
         yield from materialized(spec, DESCRIPTIONS)

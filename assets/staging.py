@@ -215,7 +215,7 @@ def staging_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         landing: dg.ResourceParam[Landing],
     ) -> Iterator[dg.MaterializeResult[None]]:
         teller = Teller(context, spec, progress)
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             intake = landing.of(spec)
             for staged in stage(spec, lake, intake, axis, context.partition_keys):
                 teller.tell(staged.partition, staged.figures())

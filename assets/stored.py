@@ -12,7 +12,7 @@ import polars as pl
 from assets.partitions import Axis
 from assets.stores.lake import Lake
 from assets.stores.lake_files import UNKNOWN, DataFile
-from assets.stores.tables import stored_schema
+from assets.stores.tables import stored_schema, stream_of
 from expectations.stored import Partition, Stored, StoredFile, table_schemas
 from transforms import schemas
 from transforms.spec import StreamSpec
@@ -37,7 +37,7 @@ def stored_of(
 ) -> Stored:
     """Return what is stored of a stream, and the partitions of one axis that are judged."""
     tables = tuple(table_schemas(spec))
-    files = {table: lake.files(spec.name, table) for table in tables}
+    files = {table: lake.files(stream_of(spec, table), table) for table in tables}
     complete = {table: {file.partition for file in files[table]} for table in tables}
     return Stored(
         spec,
@@ -71,7 +71,7 @@ def judged(axis: Axis, partitions: Iterable[str]) -> tuple[Partition, ...]:
 def _files(
     lake: Lake, spec: StreamSpec, table: str, files: Sequence[DataFile]
 ) -> tuple[StoredFile, ...]:
-    location = lake.location(spec.name, table)
+    location = lake.location(stream_of(spec, table), table)
     # Each file of a marked table holds one mark beside its rows.
     marks = int(schemas.MARK in stored_schema(spec, table))
     return tuple(

@@ -118,7 +118,7 @@ def window_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         progress: dg.ResourceParam[Progress],
     ) -> Iterator[dg.MaterializeResult[None]]:
         teller = Teller(context, spec, progress)
-        with locks.of(spec.name)():
+        with locks.of(spec.staged_as)():
             for closed in close_windows(spec, lake, axis, context.partition_keys):
                 teller.tell(closed.partition, {WINDOW_AGGREGATES: closed.figures()})
         yield from materialized(spec, [WINDOW_AGGREGATES])

@@ -54,7 +54,7 @@ def judge(home: Path) -> dict[str, float]:
     for stage_name, invariants in STAGES.items():
         stored = of_events if invariants[0].axis == "event" else of_arrivals
         begun = time.perf_counter()
-        verdicts = check(stored, stage_name, home / "reports", datetime.now(UTC))
+        verdicts = check(stored, stage_name, [home / "reports"], datetime.now(UTC))
         seconds[f"check {stage_name}"] = time.perf_counter() - begun
         red = [v.invariant for v in verdicts if not v.passed]
         if red:

@@ -4,7 +4,7 @@ Here belongs the way from what is stored to verdicts. Evidence is gathered for m
 once, in chunks of a bounded number of rows; each partition gets its own verdict.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -31,22 +31,24 @@ Evidence = Mapping[str, pl.DataFrame]
 
 
 def check(
-    stored: Stored, stage: str, folder: Path, now: datetime, *, run_id: str = ""
+    stored: Stored, stage: str, folders: Sequence[Path], now: datetime, *, run_id: str = ""
 ) -> list[Verdict]:
     """Judge a stage in the partitions of ``stored``; verdicts and validations are kept.
 
-    ``folder`` is that of the stream's reports. Returns a verdict for each partition and invariant.
+    ``folders`` are those of the reports that tell of it, one for each track that shares what is
+    stored. Returns a verdict for each partition and invariant.
     """
     invariants = STAGES[stage]
     evidence = gather(stored, invariants)
     summary = summarize(stored, invariants, evidence)
-    failing = judge(folder, stage, invariants, summary, now)
+    judged = [judge(folder, stage, invariants, summary, now) for folder in folders]
     verdicts = [
         replace(verdict, judged_at=now.isoformat(timespec="seconds"), run_id=run_id)
         for invariant in invariants
-        for verdict in _verdicts(stored, invariant, evidence[invariant.name], failing)
+        for verdict in _verdicts(stored, invariant, evidence[invariant.name], judged[0])
     ]
-    Results(folder).keep(stage, verdicts)
+    for folder in folders:
+        Results(folder).keep(stage, verdicts)
     return verdicts
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from assets.checks import checks_of
+from assets.checks import checks_of, staging_checks_of
 from assets.grace import grace_assets
 from assets.lateness import lateness_assets
 from assets.order_audit import order_audit_assets
@@ -20,6 +20,7 @@ from assets.reconcile import reconcile_assets
 from assets.reorder import reorder_assets
 from assets.report import report_asset
 from assets.staging import staging_assets
+from assets.tracks import track_assets
 from assets.windows import window_assets
 from orchestration.jobs import jobs_of
 from orchestration.policies import EXECUTOR, beta_parameters
@@ -62,11 +63,22 @@ def declared(settings: Settings) -> Mapping[str, StreamSpec]:
 
 
 def stream_defs(spec: StreamSpec) -> dg.Definitions:
-    """Return the assets and jobs of one stream."""
+    """Return the assets and jobs of one stream: what all its tracks share, then each of them."""
     arrivals, events = Axis.of_arrivals(spec), Axis.of_events(spec)
+    return dg.Definitions.merge(
+        dg.Definitions(
+            assets=[staging_assets(spec, arrivals), *track_assets(spec, events)],
+            asset_checks=staging_checks_of(spec, arrivals),
+            jobs=jobs_of(spec),
+        ),
+        *(track_defs(part, arrivals, events) for part in spec.computed),
+    )
+
+
+def track_defs(spec: StreamSpec, arrivals: Axis, events: Axis) -> dg.Definitions:
+    """Return what is computed from staged rows: for each track, or for a stream without any."""
     return dg.Definitions(
         assets=[
-            staging_assets(spec, arrivals),
             reorder_assets(spec, arrivals),
             window_assets(spec, arrivals),
             publication_assets(spec, arrivals, events),
@@ -78,7 +90,6 @@ def stream_defs(spec: StreamSpec) -> dg.Definitions:
             report_asset(spec, arrivals, events),
         ],
         asset_checks=checks_of(spec, arrivals, events),
-        jobs=jobs_of(spec),
     )
 
 

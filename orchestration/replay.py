@@ -52,6 +52,7 @@ from transforms.schemas import (
     window_schema,
 )
 from transforms.spec import StreamSpec, load_spec
+from transforms.spec_tracks import AUTHORITATIVE
 from transforms.windows import counted_rows, first_publications
 
 RUN_ID: Final = "replay"
@@ -73,18 +74,29 @@ def replay(
     cut: int = 1,
     until_us: int | None = None,
     flush: bool = False,
+    track: str | None = None,
 ) -> dict[str, Any]:
     """Replay the log and write the files to ``out``; return the books and a count of windows.
 
     Raises SpecError, UsageError, SourceError, TargetError.
     """
-    spec = load_spec(_text(spec_file), file=str(spec_file))
+    spec = _of_track(load_spec(_text(spec_file), file=str(spec_file)), track)
     result = calculate(spec, inputs, cut=cut, until_us=until_us, flush=flush)
     with output_directory(out) as folder:
         write_tables(folder, result.tables, spec.key_parts)
         books = _books(spec, folder, result.staged)
         write_books(folder, books)
     return {**books, "windows": _window_counts(result.tables[WINDOW_HISTORY]), "out": str(out)}
+
+
+def _of_track(spec: StreamSpec, track: str | None) -> StreamSpec:
+    """Return the spec to replay: of a track by its name, else of the authoritative one if any."""
+    if track is None:
+        return spec.of_track(AUTHORITATIVE) if spec.tracks else spec
+    if track not in spec.tracks:
+        known = ", ".join(spec.tracks) or "none is declared"
+        raise UsageError(f"--track {track}: {spec.name} has no such track; known: {known}")
+    return spec.of_track(track)
 
 
 def _text(spec_file: Path) -> str:

@@ -23,9 +23,17 @@ from assets.partitions import Axis
 from assets.stores.lake import Lake
 from assets.stores.lock import StreamLock
 from assets.touched import waiting
+from assets.tracks import uncompared
 from orchestration.definitions import build_defs
 from orchestration.embedded import instance_of
-from orchestration.jobs import advice_job, arrivals_job, events_job, parity_job, report_job
+from orchestration.jobs import (
+    advice_job,
+    arrivals_job,
+    events_job,
+    parity_job,
+    report_job,
+    tracks_job,
+)
 from orchestration.logs import FILE, file_logger
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
@@ -35,8 +43,8 @@ from transforms.spec_fields import parse_instant
 
 FIRST: Final = "dagster/asset_partition_range_start"
 LAST: Final = "dagster/asset_partition_range_end"
-# How many stages tell of an arrival partition, and of an event partition.
-ARRIVAL_STAGES: Final = 5
+# How many stages of each track tell of an arrival partition, beside staging; of an event partition.
+TRACK_STAGES: Final = 4
 EVENT_STAGES: Final = 2
 # Dagster's bookkeeping of one run grows with the square of its partitions.
 RUN_PARTITIONS: Final = 512
@@ -108,23 +116,35 @@ class Runner:
         self, jobs: "Jobs", first: str | None, last: str | None
     ) -> tuple[Sequence[str], Sequence[str]]:
         """Run the arrival partitions, then the event partitions, then what speaks of both."""
-        stream = self.spec.name
+        stream, tracks = self.spec.name, len(self.spec.computed)
         arrivals = self._arrivals(first, last)
         if arrivals:
-            self.watcher.expect("arrivals", ARRIVAL_STAGES * len(arrivals))
+            self.watcher.expect("arrivals", (1 + TRACK_STAGES * tracks) * len(arrivals))
             jobs.run_in_parts(arrivals_job(stream), arrivals)
         events = self._events()
-        self.watcher.expect("events", EVENT_STAGES * sum(map(len, events)))
+        stages = EVENT_STAGES * tracks + bool(self.spec.tracks)
+        self.watcher.expect("events", stages * sum(map(len, events)))
         for stretch in events:
             jobs.run(events_job(stream), stretch)
         if arrivals:
             self.watcher.say("profiling lateness")
             jobs.run(advice_job(stream))
-        proofs = self._unproved()
-        self.watcher.expect("parity", sum(map(len, proofs)))
-        for stretch in proofs:
-            jobs.run_in_parts(parity_job(stream), stretch)
+        self._in_stretches(jobs, "parity", parity_job(stream), self._unproved(), tracks)
+        self._in_stretches(jobs, "tracks", tracks_job(stream), self._differences())
         return arrivals, [key for stretch in events for key in stretch]
+
+    def _in_stretches(
+        self,
+        jobs: "Jobs",
+        title: str,
+        job: str,
+        found: Sequence[Sequence[str]],
+        stages: int = 1,
+    ) -> None:
+        if found:
+            self.watcher.expect(title, stages * sum(map(len, found)))
+        for stretch in found:
+            jobs.run_in_parts(job, stretch)
 
     def _report(self, jobs: "Jobs") -> None:
         self.watcher.say("writing the report")
@@ -157,20 +177,31 @@ class Runner:
         start = partition_of(self.spec, axis, first) if first else None
         end = partition_of(self.spec, axis, last) if last else (ready[-1] if ready else None)
         if start is None and ready:
-            start = first_unfinished(self.spec, self.lake, axis, files, ready)
+            parts = self.spec.computed
+            firsts = [first_unfinished(part, self.lake, axis, files, ready) for part in parts]
+            start = next(iter(axis.in_order(filter(None, firsts))), None)
         if start is None or end is None or axis.position(start) > axis.position(end):
             return ()
         return axis.between(start, end)
 
     def _unproved(self) -> list[Sequence[str]]:
         """Return the event partitions to prove, in stretches without gaps."""
-        events = Axis.of_events(self.spec)
-        return list(stretches(events, unproved(History(self.lake, self.spec, events))))
+        return self._of_any_track(unproved)
 
     def _events(self) -> list[Sequence[str]]:
         """Return the event partitions to reconcile, in stretches without gaps."""
+        return self._of_any_track(waiting)
+
+    def _of_any_track(self, found: Callable[[History], list[str]]) -> list[Sequence[str]]:
         events = Axis.of_events(self.spec)
-        return list(stretches(events, waiting(History(self.lake, self.spec, events))))
+        histories = [History(self.lake, part, events) for part in self.spec.computed]
+        keys = {key for history in histories for key in found(history)}
+        return list(stretches(events, events.in_order(keys)))
+
+    def _differences(self) -> list[Sequence[str]]:
+        """Return the event partitions in which tracks must be compared, in stretches."""
+        events = Axis.of_events(self.spec)
+        return list(stretches(events, uncompared(self.spec, self.lake, events)))
 
 
 @dataclass(frozen=True)

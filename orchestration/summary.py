@@ -12,6 +12,7 @@ from assets.history import History
 from assets.partitions import Axis
 from assets.quality import PAGE
 from assets.reorder import TABLE_OF
+from assets.stores.lake import Lake
 from assets.stores.lake_files import Span
 from assets.stores.tables import REJECTED_COUNT as REJECTED_ROWS_COUNT
 from assets.stores.tables import STAGED_COUNT, VERDICT, WINDOWS, unit_of
@@ -36,6 +37,7 @@ from transforms.schemas import (
     STAGED,
     STAGED_SOURCES,
     TARGET_PARITY,
+    TRACK_DIFFERENCE,
     WATERMARK_US,
     WATERMARKS,
     WINDOWS_MISSED,
@@ -43,9 +45,25 @@ from transforms.schemas import (
 )
 from transforms.spec import StreamSpec
 from transforms.spec_fields import format_instant
+from transforms.tracks import TRACK, convergence
 from transforms.windows import missed_and_total
 
 _NOW: Final = "watermark_now_us"
+
+
+def summary_of_all(settings: Settings, lake: Lake, spec: StreamSpec) -> dict[str, Any]:
+    """Return the figures of a stream; of one with tracks those of each, and how they differ."""
+    arrivals, events = Axis.of_arrivals(spec), Axis.of_events(spec)
+    all_of = [summary(settings, History(lake, part, events), arrivals) for part in spec.computed]
+    if not spec.tracks:
+        return all_of[0]
+    differences = unit_of(lake, spec, TRACK_DIFFERENCE).read(TRACK_DIFFERENCE)
+    return {
+        "stream": spec.name,
+        "balanced": all(figures["balanced"] for figures in all_of),
+        "tracks": dict(zip(spec.tracks, all_of, strict=True)),
+        "track_difference": {row.pop(TRACK): row for row in convergence(differences).to_dicts()},
+    }
 
 
 def summary(settings: Settings, history: History, arrivals: Axis) -> dict[str, Any]:

@@ -30,6 +30,7 @@ ORDER_AUDIT: Final = "order_audit"
 LATENESS_PROFILE: Final = "lateness_profile"
 GRACE_ADVICE: Final = "grace_advice"
 TARGET_PARITY: Final = "target_parity"
+TRACK_DIFFERENCE: Final = "track_difference"
 # Tables the lake keeps beside them: files once seen, what of them is in a partition, and in which
 # order the workers that publish wrote its windows.
 SOURCE_FILES: Final = "source_files"

@@ -122,9 +122,10 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+LONGEST_NAME: Final = 100
 Text = Annotated[str, StringConstraints(min_length=1)]
 # It becomes a part of the names of folders, files and published columns.
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=LONGEST_NAME)]
 TextList = tuple[Text, ...]
 TextOrList = Annotated[tuple[Text, ...], BeforeValidator(_listed), Field(min_length=1)]
 Zone = Annotated[str, BeforeValidator(_check_zone)]

@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from transforms.spec_fields import LONGEST_NAME
 from transforms.spec_profiles import DEFAULT, LINKS, NamedProfiles, Profile
 from transforms.spec_words import ALLOWED, Mistake, Words
-from transforms.spec_written import mapping
+from transforms.spec_written import mapping, text
 
 # The track that all others are measured by.
 AUTHORITATIVE: Final = "authoritative"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_SHORTER: Final = f"a name that makes at most {LONGEST_NAME} letters with that of the stream"
 _STAND_IN: Final = Profile.model_validate(
     {"grace": "0s", "idle_timeout": "off", "capacity": 1, "future_skew": "0s"}
 )
@@ -63,9 +65,13 @@ def track_mistakes(spec: Any) -> Iterator[Mistake]:
     if AUTHORITATIVE not in tracks or len(tracks) == 1:
         found = Words(", ".join(tracks)) if tracks else tracks
         yield Mistake(("tracks",), found, ALLOWED["tracks"])
+    stream = text(spec, "name") or ""
     for track in tracks:
         if not _NAME.fullmatch(track):
             yield Mistake(("tracks", track), Words(f"a track {track!r}"), ALLOWED["name"])
+        elif len(stream_of_track(stream, track)) > LONGEST_NAME:
+            hint = "stream and track together are the name of its folder and tables"
+            yield Mistake(("tracks", track), Words(f"a track {track!r}"), _SHORTER, hint)
     for name, profile in mapping(spec, "profiles").items():
         if name not in LINKS:
             allowed = f"only {' and '.join(LINKS)} beside tracks"

@@ -74,7 +74,7 @@ def require_mark(unit: UnitOfWork, spec: StreamSpec, table: str, partition: str)
     if found is None:
         raise LakeError(
             f"{spec.name}: partition {partition} of {table} is not there; run it first: "
-            f"lowwater run {spec.name} --from {partition}"
+            f"lowwater run {spec.staged_as} --from {partition}"
         )
     mark = Mark.read(found)
     refuse_other_spec(spec, mark, partition)
@@ -87,5 +87,5 @@ def refuse_other_spec(spec: StreamSpec, mark: Mark, partition: str) -> None:
     if differing:
         raise LakeError(
             f"{spec.name}: partition {partition} was made by another spec: {'; '.join(differing)}. "
-            f"Recompute all partitions: lowwater run {spec.name} --from {spec.arrival.start}"
+            f"Recompute all partitions: lowwater run {spec.staged_as} --from {spec.arrival.start}"
         )

@@ -16,9 +16,17 @@ from transforms.digest import LANE_0, row_lanes
 from transforms.grace_report import ADVICE_SCHEMA
 from transforms.lateness import PROFILE_SCHEMA
 from transforms.spec import StreamSpec
+from transforms.tracks import difference_schema
 
 # Tables cut by event partition; all others are cut by arrival partition.
-EVENT_TABLES: Final = (schemas.WINDOW_HISTORY, schemas.AMENDED_WINDOWS, schemas.TARGET_PARITY)
+EVENT_TABLES: Final = (
+    schemas.WINDOW_HISTORY,
+    schemas.AMENDED_WINDOWS,
+    schemas.TARGET_PARITY,
+    schemas.TRACK_DIFFERENCE,
+)
+# Tables that the tracks of a stream have in common, under the name of the stream as declared.
+SHARED_TABLES: Final = (schemas.STAGED_EVENTS, schemas.REJECTED_ROWS, schemas.STAGED_SOURCES)
 
 # Tables of a whole stream, which no partition cuts: they are kept under this name.
 WHOLE: Final = "all"
@@ -101,6 +109,7 @@ _MARKED: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.ORDER_AUDIT: lambda _: _ORDERS,
     schemas.AMENDED_WINDOWS: lambda _: _COUNTS,
     schemas.TARGET_PARITY: lambda _: _PROOFS,
+    schemas.TRACK_DIFFERENCE: difference_schema,
 }
 _PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.STAGED_EVENTS: schemas.staged_schema,
@@ -127,10 +136,20 @@ def stored_schema(spec: StreamSpec, table: str) -> pl.Schema:
     return pl.Schema({**frame_schema(spec, table), **mark})
 
 
+def stream_of(spec: StreamSpec, table: str) -> str:
+    """Return the name of the stream that a table is kept under: all tracks share what is staged."""
+    return spec.staged_as if table in SHARED_TABLES else spec.name
+
+
 def unit_of(lake: Lake, spec: StreamSpec, marked: str) -> UnitOfWork:
     """Return a unit of work that sets its marks in the table ``marked``."""
     return UnitOfWork(
-        lake, spec.name, marked, lambda table: stored_schema(spec, table), shards=spec.shards
+        lake,
+        spec.name,
+        marked,
+        lambda table: stored_schema(spec, table),
+        shards=spec.shards,
+        shared={table: stream_of(spec, table) for table in SHARED_TABLES},
     )
 
 

@@ -9,7 +9,7 @@ Files are written at once and cost no memory until ``flush``, which commits a wh
 then only this unit sees them. Rows equal to those stored are not written again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -32,7 +32,8 @@ class UnitOfWork:
     """The tables of a stream as they will be after the next commit.
 
     ``marked`` is the table that carries the marks of what is written here. ``schemas`` gives the
-    schema of the frames of a table; ``shards`` is the number of shards of a partition.
+    schema of the frames of a table; ``shards`` is the number of shards of a partition; ``shared``
+    names the stream of those tables that are another one's, and only read here.
     """
 
     lake: Lake
@@ -41,6 +42,7 @@ class UnitOfWork:
     schemas: Schemas
     shards: int = 1
     chunk_rows: int = CHUNK_ROWS
+    shared: Mapping[str, str] = field(default_factory=dict)
     _views: dict[str, TableView] = field(default_factory=dict, repr=False)
 
     def partitions(self, table: str) -> set[str]:
@@ -160,15 +162,19 @@ class UnitOfWork:
     def _view(self, table: str) -> TableView:
         """The table as last committed and changed here; one writer per stream, so no one else."""
         if table not in self._views:
-            schema = self.schemas(table)
-            self.lake.refuse_other_columns(self.stream, table, schema)
-            self._views[table] = TableView.of(schema, self.lake.files(self.stream, table))
+            schema, stream = self.schemas(table), self._stream_of(table)
+            self.lake.refuse_other_columns(stream, table, schema)
+            self._views[table] = TableView.of(schema, self.lake.files(stream, table))
         return self._views[table]
 
     def _scan(
         self, table: str, files: Iterable[DataFile], spans: Sequence[Span] = ()
     ) -> pl.LazyFrame:
-        return self.lake.read(self.stream, table, files, self._view(table).schema, spans)
+        stream, schema = self._stream_of(table), self._view(table).schema
+        return self.lake.read(stream, table, files, schema, spans)
+
+    def _stream_of(self, table: str) -> str:
+        return self.shared.get(table, self.stream)
 
 
 def _without_marks(rows: Frame) -> Frame:

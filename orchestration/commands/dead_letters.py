@@ -43,7 +43,7 @@ def dead_letters_of(settings: Settings, stream: str) -> "pl.DataFrame":
     from transforms.outcomes import OUTCOME, WHY  # noqa: PLC0415
     from transforms.schemas import dead_letter_schema  # noqa: PLC0415
 
-    spec = load_specs(settings.streams).stream(stream)
+    spec = load_specs(settings.streams).computed(stream)
     history = History(Lake(settings.lake, event_tables=EVENT_TABLES), spec, Axis.of_events(spec))
     schema = {**dead_letter_schema(spec), OUTCOME: pl.String(), WHY: pl.String()}
     found = [pl.DataFrame(schema=schema), *dead_letter_outcomes(history)]

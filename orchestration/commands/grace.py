@@ -67,7 +67,7 @@ def spec_of(stream: str, inputs: Sequence[str]) -> "StreamSpec":
     if not stream.endswith(SPEC_ENDINGS):
         if inputs:
             raise UsageError("--input goes with SPEC.yaml; a stream by name is read from the lake")
-        return load_specs(Settings.from_environment().streams).stream(stream)
+        return load_specs(Settings.from_environment().streams).computed(stream)
     if not inputs:
         raise UsageError(f"{stream}: say which files to read: --input FILE")
     from transforms.spec import load_spec  # noqa: PLC0415

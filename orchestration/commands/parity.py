@@ -137,7 +137,7 @@ def _of_stream(
     name: str, waivers: tuple[Waiver, ...], approved: int | None, *, mend: bool
 ) -> Proof:
     settings = Settings.from_environment()
-    spec = load_specs(settings.streams).stream(name)
+    spec = load_specs(settings.streams).computed(name)
     # Dagster takes seconds to import; a wrong name need not wait for it.
     from assets.parity import prove_stream  # noqa: PLC0415
     from orchestration.resources import resources_of  # noqa: PLC0415

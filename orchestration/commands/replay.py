@@ -40,6 +40,10 @@ def command(
         ),
     ] = None,
     *,
+    track: Annotated[
+        str | None,
+        typer.Option("--track", metavar="NAME", help="Of a spec with tracks: the one to replay."),
+    ] = None,
     flush: Annotated[
         bool, typer.Option("--flush", help="Release and publish what is open at the end.")
     ] = False,
@@ -49,12 +53,14 @@ def command(
 
     No Dagster, no shared state; the result is Parquet files and books.json.
 
-    SPEC comes first; several files may follow one --input. Exit code 1: the books do not balance.
+    SPEC comes first; several files may follow one --input. Of a spec with tracks the authoritative
+    one is replayed. Exit code 1: the books do not balance.
     """
     # Polars and DuckDB take most of a second to import; `lowwater --help` does without them.
     from orchestration.replay import replay  # noqa: PLC0415
 
-    result = replay(spec, inputs, out, cut=cut, until_us=instant_us("--until", until), flush=flush)
+    until_us = instant_us("--until", until)
+    result = replay(spec, inputs, out, cut=cut, until_us=until_us, flush=flush, track=track)
     show(result, lines(result), as_json=as_json)
     if not result["balanced"]:
         raise typer.Exit(CHECK_FAILED)

@@ -39,17 +39,14 @@ def command(
     settings = Settings.from_environment()
     spec = load_specs(settings.streams).stream(stream)
     # Dagster takes seconds to import; a wrong name need not wait for it.
-    from assets.history import History  # noqa: PLC0415
-    from assets.partitions import Axis  # noqa: PLC0415
     from orchestration.run import Runner  # noqa: PLC0415
-    from orchestration.summary import summary  # noqa: PLC0415
+    from orchestration.summary import summary_of_all  # noqa: PLC0415
 
     with progress_bar() as watcher:
         runner = Runner.of(settings, spec, watcher)
         outcome = runner.run(first, last)
         watcher.say("adding up")
-        arrivals, events = Axis.of_arrivals(spec), Axis.of_events(spec)
-        figures = summary(settings, History(runner.lake, spec, events), arrivals)
+        figures = summary_of_all(settings, runner.lake, spec)
     result = {**done(outcome), **figures}
     show(result, lines(result), as_json=as_json)
     return 0 if result["balanced"] else CHECK_FAILED
@@ -62,7 +59,7 @@ def done(outcome: "Outcome") -> dict[str, Any]:
             "arrival_partitions": list(outcome.arrivals),
             "event_partitions": list(outcome.events),
             "log": str(outcome.log) if outcome.log.exists() else None,
-        }
+        },
     }
 
 
@@ -100,6 +97,28 @@ def progress_bar() -> "Iterator[Watcher]":
 def lines(result: Mapping[str, Any]) -> Iterator[str]:
     """Say for people what came out."""
     yield from of_run(result)
+    if "tracks" not in result:
+        yield from of_stream(result)
+    for name, figures in result.get("tracks", {}).items():
+        yield f"track {name}:"
+        yield from of_stream(figures)
+        yield from of_difference(result["track_difference"].get(name))
+    yield "every run, partition and figure: lowwater ui, then http://127.0.0.1:3000"
+
+
+def of_difference(figures: Mapping[str, Any] | None) -> Iterator[str]:
+    """Say how far a track is off; nothing of the authoritative one, or where nothing is known."""
+    if figures is not None:
+        minutes = (figures["equal_after_us"] or 0) / 60_000_000
+        yield (
+            f"of {figures['windows']:,} windows {figures['windows_off_at_first']:,} were not"
+            f" as authoritative at first, {figures['windows_off_now']:,} are not now;"
+            f" equal at the latest {minutes:,.1f} minutes of arrivals later"
+        )
+
+
+def of_stream(result: Mapping[str, Any]) -> Iterator[str]:
+    """Say what is stored of a stream, or of one of its tracks."""
     yield from of_rows(result)
     windows = result["windows"]
     yield f"{windows['published']:,} windows published, {windows['amended']:,} amended since"
@@ -115,7 +134,6 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield f"tables: {places['tables']}"
     yield f"published windows: {places['published']}"
     yield f"quality report: {places['report']}"
-    yield "every run, partition and figure: lowwater ui, then http://127.0.0.1:3000"
 
 
 def of_run(result: Mapping[str, Any]) -> Iterator[str]:
