@@ -211,5 +211,5 @@ def test_a_track_is_found_by_its_own_name_where_only_one_will_do(folder: Path) -
     assert specs.computed("gauges_fast") == specs.stream("gauges").of_track("fast")
     with pytest.raises(UsageError, match="one of them: gauges_fast, gauges_authoritative"):
         specs.computed("gauges")
-    with pytest.raises(UsageError, match="there is no stream gauges_fast; known: gauges"):
+    with pytest.raises(UsageError, match="gauges_fast is a track of gauges; name that: gauges"):
         specs.stream("gauges_fast")
