@@ -5,6 +5,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluation
+from dagster._core.events import DagsterEvent
 
 from orchestration.embedded import instance_of
 from orchestration.settings import DAGSTER_HOME, Settings
@@ -49,3 +51,68 @@ def test_a_range_of_partitions_is_recorded_whole_and_in_order(
             "river/one",
             "river/two",
         }
+
+
+def evaluations(run_id: str, partitions: list[str]) -> list[dg.EventLogEntry]:
+    """What a run over a range says of one check on each of its partitions."""
+    check = dg.AssetCheckKey(ONE, "is_whole")
+    return [
+        dg.EventLogEntry(
+            error_info=None,
+            level="debug",
+            user_message="",
+            run_id=run_id,
+            timestamp=1.0,
+            dagster_event=DagsterEvent(
+                event_type_value=dg.DagsterEventType.ASSET_CHECK_EVALUATION.value,
+                job_name="job",
+                event_specific_data=AssetCheckEvaluation(
+                    asset_key=check.asset_key,
+                    check_name=check.name,
+                    passed=True,
+                    metadata={},
+                    partition=partition,
+                ),
+            ),
+        )
+        for partition in partitions
+    ]
+
+
+@pytest.fixture
+def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.setenv(DAGSTER_HOME, str(tmp_path / "dagster"))
+    with instance_of(Settings.under(tmp_path)) as instance:
+        yield instance
+
+
+def test_the_verdicts_of_a_batch_are_all_there(instance: dg.DagsterInstance) -> None:
+    days = DAYS.get_partition_keys()
+    instance.event_log_storage.store_event_batch(evaluations("run", days))
+    records = instance.event_log_storage.get_asset_check_execution_history(
+        dg.AssetCheckKey(ONE, "is_whole"), limit=100
+    )
+    assert [record.partition for record in reversed(records)] == days
+
+
+def test_a_batch_that_fails_half_way_leaves_nothing(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = instance.event_log_storage
+    store, seen = type(log).store_event, []
+
+    def failing(event: dg.EventLogEntry) -> None:
+        seen.append(event)
+        if len(seen) == 3:
+            raise OSError("the disk is full")
+        store(log, event)
+
+    events = evaluations("run", DAYS.get_partition_keys())
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "store_event", failing)
+        with pytest.raises(OSError, match="disk is full"):
+            log.store_event_batch(events)
+    check = dg.AssetCheckKey(ONE, "is_whole")
+    assert log.get_asset_check_execution_history(check, limit=100) == []
+    log.store_event_batch(events)
+    assert len(log.get_asset_check_execution_history(check, limit=100)) == len(events)
