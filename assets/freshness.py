@@ -36,6 +36,29 @@ def with_data(
     return [key for key in upto if axis.bounds(key).end_us <= settled_us]
 
 
+def complete(
+    spec: StreamSpec, axis: Axis, files: Iterable[SourceFile], now_us: int
+) -> Sequence[str]:
+    """Return the partitions that are complete and may say something, oldest first.
+
+    Silent ones count, for silence closes windows, too; but only until the last row is so long ago
+    that nothing is left to close. Nothing is complete before the first row.
+    """
+    lasts = [file.last_us for file in files if file.last_us is not None and file.rows]
+    if not lasts:
+        return ()
+    settled_us, silent_us = now_us - spec.arrival.settle_us, max(lasts) + closes_within_us(spec)
+    bounds = ((key, axis.bounds(key)) for key in axis.keys)
+    return [key for key, b in bounds if b.end_us <= settled_us and b.start_us <= silent_us]
+
+
+def closes_within_us(spec: StreamSpec) -> int:
+    """Return how long after the last row silence may still close a window, at the most."""
+    numbers = spec.profiles.named.values()
+    latest = max(p.grace_us + p.future_skew_us + (p.idle_timeout_us or 0) for p in numbers)
+    return latest + max(window.max_length_us for window in spec.windows)
+
+
 def first_unfinished(
     spec: StreamSpec,
     lake: Lake,

@@ -57,7 +57,12 @@ def touched(history: History) -> dict[str, str]:
 
 
 def waiting(history: History) -> list[str]:
-    """Return the event partitions that must be reconciled, oldest first.
+    """Return the event partitions that must be reconciled, oldest first."""
+    return list(unreconciled(history))
+
+
+def unreconciled(history: History) -> dict[str, str]:
+    """Return the event partitions that must be reconciled, oldest first, and a digest of why.
 
     Those too that had reasons once and have none now: a file that was corrected took back the rows
     that a window was amended for.
@@ -66,7 +71,7 @@ def waiting(history: History) -> list[str]:
     seen = {name: Mark.read(text).made_from for name, text in unit.marks(AMENDED_WINDOWS).items()}
     now = dict.fromkeys({*seen, *_amended(history, unit)}, NO_REASON) | touched(history)
     new = (name for name, reasons in now.items() if seen.get(name) != reasons)
-    return history.events.in_order(new)
+    return {name: now[name] for name in history.events.in_order(new)}
 
 
 def rows_waiting(history: History) -> pl.Series:

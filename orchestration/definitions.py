@@ -25,6 +25,8 @@ from assets.windows import window_assets
 from orchestration.jobs import jobs_of
 from orchestration.policies import EXECUTOR, beta_parameters
 from orchestration.resources import resources_of
+from orchestration.schedules import schedules_of
+from orchestration.sensors import sensors_of
 from orchestration.settings import Settings
 from orchestration.specs import load_specs
 from transforms.spec import StreamSpec
@@ -65,11 +67,14 @@ def declared(settings: Settings) -> Mapping[str, StreamSpec]:
 def stream_defs(spec: StreamSpec) -> dg.Definitions:
     """Return the assets and jobs of one stream: what all its tracks share, then each of them."""
     arrivals, events = Axis.of_arrivals(spec), Axis.of_events(spec)
+    jobs = jobs_of(spec)
     return dg.Definitions.merge(
         dg.Definitions(
             assets=[staging_assets(spec, arrivals), *track_assets(spec, events)],
             asset_checks=staging_checks_of(spec, arrivals),
-            jobs=jobs_of(spec),
+            jobs=jobs,
+            schedules=schedules_of(spec, [job.name for job in jobs]),
+            sensors=sensors_of(spec),
         ),
         *(track_defs(part, arrivals, events) for part in spec.computed),
     )

@@ -15,7 +15,7 @@ from typing import Any, Final
 import dagster as dg
 from dagster._core.errors import DagsterAssetCheckFailedError
 
-from assets.catalogue import Landing, Locks, Progress
+from assets.catalogue import RUN_PARTITIONS, Landing, Locks, Progress
 from assets.freshness import first_unfinished, with_data
 from assets.history import History
 from assets.parity import unproved
@@ -35,21 +35,16 @@ from orchestration.jobs import (
     tracks_job,
 )
 from orchestration.logs import FILE, file_logger
+from orchestration.ranges import range_tags, stretches
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
 from transforms.errors import CheckError, SourceError, UsageError
 from transforms.spec import StreamSpec
 from transforms.spec_fields import parse_instant
 
-FIRST: Final = "dagster/asset_partition_range_start"
-LAST: Final = "dagster/asset_partition_range_end"
 # How many stages of each track tell of an arrival partition, beside staging; of an event partition.
 TRACK_STAGES: Final = 4
 EVENT_STAGES: Final = 2
-# Dagster's bookkeeping of one run grows with the square of its partitions.
-RUN_PARTITIONS: Final = 512
-# Event partitions so near each other are reconciled in one run, with those between them.
-_NEAR: Final = 7
 
 
 @dataclass(frozen=True)
@@ -220,7 +215,7 @@ class Jobs:
 
         What its assets raise comes through. Raises CheckError if a check that blocks did not pass.
         """
-        tags = {FIRST: partitions[0], LAST: partitions[-1]} if partitions else None
+        tags = range_tags(partitions[0], partitions[-1]) if partitions else None
         try:
             self.definitions.resolve_job_def(job).execute_in_process(
                 instance=self.instance,
@@ -256,15 +251,3 @@ def partition_of(spec: StreamSpec, axis: Axis, text: str) -> str:
     if not axis.bounds(first).start_us <= instant_us < axis.bounds(last).end_us:
         raise UsageError(f"{text}: {spec.name} has partitions from {first} to {last}")
     return axis.key_of(instant_us)
-
-
-def stretches(axis: Axis, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Join partitions that are near each other; yields ranges without gaps, oldest first."""
-    stretch: list[str] = []
-    for partition in partitions:
-        if stretch and axis.position(partition) - axis.position(stretch[-1]) > _NEAR:
-            yield axis.between(stretch[0], stretch[-1])
-            stretch = []
-        stretch.append(partition)
-    if stretch:
-        yield axis.between(stretch[0], stretch[-1])

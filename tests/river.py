@@ -30,8 +30,9 @@ from assets.touched import waiting
 from assets.windows import close_windows
 from orchestration.definitions import build_defs
 from orchestration.jobs import arrivals_job, events_job
+from orchestration.ranges import stretches
 from orchestration.resources import resources_of
-from orchestration.run import Jobs, stretches
+from orchestration.run import Jobs
 from orchestration.settings import Settings
 from transforms import schemas
 from transforms.publication import current
@@ -169,6 +170,7 @@ class River:
 
     def land_file(self, number: int, rows: Sequence[dict[str, Any]]) -> None:
         path = self.folder / "landing" / f"{number:03}.ndjson"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def take_in(self, keys: Sequence[str]) -> None:

@@ -89,6 +89,24 @@ class Intake:
             source_files.save(self.lake, self.spec.name, found.values())
         return source_files.in_order(found.values())
 
+    def known(self) -> list[SourceFile]:
+        """Return the files of the register in source order, as they were when last surveyed."""
+        return source_files.in_order(source_files.load(self.lake, self.spec.name).values())
+
+    def unread(self) -> dict[str, int]:
+        """Return the files that are new or changed since, by name, and their sizes in bytes.
+
+        Raises SourceError.
+        """
+        known = source_files.load(self.lake, self.spec.name)
+        versions = {name: self._version(name) for name in find_files(self.spec, self.data_dir)}
+        fingerprint = self.spec.fingerprint()
+        return {
+            name: version.size
+            for name, version in versions.items()
+            if name not in known or not known[name].is_version(version, fingerprint)
+        }
+
     def load(self, files: Iterable[SourceFile]) -> None:
         """Read those of the files that are there and are not yet known, side by side."""
         wanted = {file.name: file for file in files if file.is_present}
