@@ -5,6 +5,7 @@ partition reach the UI. What an asset does is in the module of its stage.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from assets.stores.intake import Intake
 from assets.stores.lake import Lake
 from assets.stores.lock import PATIENCE_S, StreamLock
 from assets.stores.tables import frame_schema, stream_of
+from transforms.errors import LowwaterError
 from transforms.spec import StreamSpec
 
 # One run takes a whole range of partitions; assets with different policies would not share runs.
@@ -27,14 +29,33 @@ OWNERS: Final = ("team:telemetry",)
 
 @dataclass(frozen=True)
 class Locks:
-    """The resource ``locks``: who may write to which stream."""
+    """The resource ``locks``: who may write to which stream.
+
+    What fails under a lock for a reason that may pass (another writer, a target out of reach) is
+    tried again so many times in the same run, after a wait in seconds.
+    """
 
     folder: Path
     patience_s: float = PATIENCE_S
+    retries: int = 0
+    wait_s: float = 30
 
-    def of(self, stream: str) -> StreamLock:
-        """Return the lock of a stream as it is declared; its tracks have no other."""
-        return StreamLock(self.folder, stream, self.patience_s)
+    def of(self, stream: str) -> Callable[[], AbstractContextManager[None]]:
+        """Return the lock of a stream as it is declared, to be held while a step writes.
+
+        Its tracks have no other. Raises LockHeld.
+        """
+        return lambda: self._held(stream)
+
+    @contextmanager
+    def _held(self, stream: str) -> Iterator[None]:
+        try:
+            with StreamLock(self.folder, stream, self.patience_s)():
+                yield
+        except LowwaterError as error:
+            if not (self.retries and error.may_pass):
+                raise
+            raise dg.RetryRequested(self.retries, self.wait_s) from error
 
 
 @dataclass
@@ -58,6 +79,14 @@ class Progress:
     """The resource ``progress``: is told of every partition that a stage is done with."""
 
     done: Callable[[str, str], None] = lambda _stage, _partition: None
+
+
+def pool_of(spec: StreamSpec) -> str:
+    """Return the pool of all steps that write to a stream; the instance gives it one slot.
+
+    Tracks build on the same staged rows, so all of a stream are in one.
+    """
+    return spec.staged_as
 
 
 def asset_key(spec: StreamSpec, table: str) -> dg.AssetKey:

@@ -25,6 +25,7 @@ from assets.catalogue import (
     asset_spec,
     dep,
     materialized,
+    pool_of,
 )
 from assets.metadata import ROWS, Metadata, fraction
 from assets.partitions import Axis
@@ -220,6 +221,7 @@ def order_audit_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         specs=[asset_spec(spec, ORDER_AUDIT, DESCRIPTION, [dep(spec, table) for table in tables])],
         partitions_def=axis.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def auditing(
         context: dg.AssetExecutionContext,

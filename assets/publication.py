@@ -12,7 +12,16 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
+from assets.catalogue import (
+    ONE_RUN,
+    Locks,
+    Progress,
+    Teller,
+    asset_spec,
+    dep,
+    materialized,
+    pool_of,
+)
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
@@ -154,6 +163,7 @@ def publication_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsD
         ],
         partitions_def=axis.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def publication(
         context: dg.AssetExecutionContext,

@@ -12,7 +12,16 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
+from assets.catalogue import (
+    ONE_RUN,
+    Locks,
+    Progress,
+    Teller,
+    asset_spec,
+    dep,
+    materialized,
+    pool_of,
+)
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
@@ -166,6 +175,7 @@ def reconcile_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsDef
         specs=[asset_spec(spec, AMENDED_WINDOWS, DESCRIPTION, deps, ("deltalake", "duckdb"))],
         partitions_def=events.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def reconciliation(
         context: dg.AssetExecutionContext,

@@ -12,7 +12,16 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
+from assets.catalogue import (
+    ONE_RUN,
+    Locks,
+    Progress,
+    Teller,
+    asset_spec,
+    dep,
+    materialized,
+    pool_of,
+)
 from assets.metadata import ROWS, Metadata, fraction, row_counts
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
@@ -282,6 +291,7 @@ def reorder_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         ],
         partitions_def=axis.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def reordering(
         context: dg.AssetExecutionContext,

@@ -13,7 +13,16 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Landing, Locks, Progress, Teller, asset_spec, materialized
+from assets.catalogue import (
+    ONE_RUN,
+    Landing,
+    Locks,
+    Progress,
+    Teller,
+    asset_spec,
+    materialized,
+    pool_of,
+)
 from assets.metadata import ROWS, Metadata, lateness, row_counts
 from assets.partitions import Axis, Bounds
 from assets.stores.intake import Intake, Piece
@@ -206,6 +215,7 @@ def staging_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         specs=[asset_spec(spec, table, text) for table, text in DESCRIPTIONS.items()],
         partitions_def=axis.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def staging(
         context: dg.AssetExecutionContext,

@@ -10,7 +10,16 @@ from typing import Final, NamedTuple
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
+from assets.catalogue import (
+    ONE_RUN,
+    Locks,
+    Progress,
+    Teller,
+    asset_spec,
+    dep,
+    materialized,
+    pool_of,
+)
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.reorder import refuse_gaps, state_before
@@ -110,6 +119,7 @@ def window_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         specs=[asset_spec(spec, WINDOW_AGGREGATES, DESCRIPTION, deps)],
         partitions_def=axis.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def windows(
         context: dg.AssetExecutionContext,

@@ -22,8 +22,10 @@ from assets.report import report_asset
 from assets.staging import staging_assets
 from assets.tracks import track_assets
 from assets.windows import window_assets
+from orchestration.alerts import alerts_sensor
+from orchestration.hooks import hooks_of
 from orchestration.jobs import jobs_of
-from orchestration.policies import EXECUTOR, beta_parameters
+from orchestration.policies import EXECUTOR, RETRIES, beta_parameters
 from orchestration.resources import resources_of
 from orchestration.schedules import schedules_of
 from orchestration.sensors import sensors_of
@@ -49,7 +51,8 @@ def build_defs(
         return dg.Definitions.merge(
             *parts,
             dg.Definitions(
-                resources={**resources_of(settings), **(resources or {})},
+                resources={**resources_of(settings, retries=RETRIES), **(resources or {})},
+                sensors=[alerts_sensor(streams.values(), hooks_of(settings), settings.ui)],
                 loggers=loggers,
                 executor=EXECUTOR,
             ),

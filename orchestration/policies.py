@@ -14,10 +14,15 @@ import dagster as dg
 # A process for each step costs seconds, and steps of one stream follow one another anyway.
 EXECUTOR: Final = dg.in_process_executor
 
+# How often a step waits for another writer or for a target that is out of reach; all else fails.
+RETRIES: Final = 3
+# A run whose process died is run again, where the instance allows it; one that failed is not.
+CRASHES: Final = {"dagster/max_retries": "1", "dagster/retry_on_asset_or_op_failure": "false"}
+
 
 def run_tags(stream: str) -> dict[str, str]:
     """Return the tags of every run of a stream; the instance lets one of them run at a time."""
-    return {"stream": stream}
+    return {"stream": stream, **CRASHES}
 
 
 @contextlib.contextmanager

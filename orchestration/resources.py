@@ -13,14 +13,17 @@ from orchestration.targets import targets_of
 from orchestration.telemetry import export_traces
 
 
-def resources_of(settings: Settings) -> dict[str, object]:
-    """Return the resources by role; traces are exported from here on, if they are to be."""
+def resources_of(settings: Settings, *, retries: int = 0) -> dict[str, object]:
+    """Return the resources by role; traces are exported from here on, if they are to be.
+
+    ``retries`` is how often a step tries again what may pass.
+    """
     export_traces()
     lake = Lake(settings.lake, event_tables=EVENT_TABLES)
     return {
         "lake": lake,
         "landing": Landing(lake, settings.home),
-        "locks": Locks(settings.locks),
+        "locks": Locks(settings.locks, retries=retries),
         "targets": Targets(targets_of(settings)),
         "progress": Progress(),
         "reports": Reports(settings.reports),

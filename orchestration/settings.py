@@ -16,6 +16,9 @@ LAKE = "LOWWATER_LAKE"
 TARGET = "LOWWATER_TARGET"
 POSTGRES_DSN = "LOWWATER_POSTGRES_DSN"
 DAGSTER_HOME = "DAGSTER_HOME"
+ALERT_WEBHOOK = "LOWWATER_ALERT_WEBHOOK"
+ALERT_COMMAND = "LOWWATER_ALERT_COMMAND"
+UI = "LOWWATER_UI"
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class Settings:
     ``home`` is the data directory, from which relative sources are read; ``streams`` the folder of
     the specs; ``lake`` a folder or a URI; ``target`` the DuckDB file of the target ``default``;
     ``dagster_home`` the folder of the Dagster instance. ``postgres_dsn`` is the address of the
-    target ``postgres``; empty: there is none. It may hold a password and is never shown.
+    target ``postgres``; empty: there is none. ``alert_webhook`` and ``alert_command`` say who is
+    told of failures. These three may hold secrets and are never shown. ``ui`` is the address of the
+    UI, for links.
     """
 
     home: Path
@@ -34,6 +39,9 @@ class Settings:
     target: Path
     dagster_home: Path
     postgres_dsn: str = field(default="", repr=False)
+    alert_webhook: str = field(default="", repr=False)
+    alert_command: str = field(default="", repr=False)
+    ui: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -47,6 +55,9 @@ class Settings:
             target=Path(given.get(TARGET, home / "published.duckdb")).absolute(),
             dagster_home=Path(given.get(DAGSTER_HOME, home / "dagster")).absolute(),
             postgres_dsn=given.get(POSTGRES_DSN, ""),
+            alert_webhook=given.get(ALERT_WEBHOOK, ""),
+            alert_command=given.get(ALERT_COMMAND, ""),
+            ui=given.get(UI, ""),
         )
 
     @classmethod

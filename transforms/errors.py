@@ -20,6 +20,8 @@ class LowwaterError(Exception):
     """Base of all; the message is one line that says what to do."""
 
     exit_code: ClassVar[int] = 4
+    # Whether the same thing may go well a little later, with nothing done about it.
+    may_pass: ClassVar[bool] = False
 
 
 class CheckError(LowwaterError):
@@ -77,6 +79,7 @@ class TargetError(LowwaterError):
     """A target could not be reached, or does not take what is published."""
 
     exit_code = 3
+    may_pass = True
 
 
 class LakeError(LowwaterError):

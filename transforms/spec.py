@@ -62,9 +62,13 @@ __all__ = [
 
 
 class Alerts(Section):
-    """When to raise an alarm: the share of dead letters above which a partition is not well."""
+    """When to raise an alarm.
+
+    The share of dead letters above which a partition is not well; how long nothing may arrive.
+    """
 
     dead_letter_fraction: float | None = Field(default=None, ge=0, le=1)
+    stale_after_us: PositiveDurationUs | None = Field(default=None, validation_alias="stale_after")
 
 
 class StreamSpec(Section):

@@ -49,7 +49,7 @@ _FIELDS: Final[dict[str, Names]] = {
     "events": fields_of(Events),
     "profiles": fields_of(Profile),
     "windows": window_fields(),
-    "alerts": ("dead_letter_fraction",),
+    "alerts": ("dead_letter_fraction", "stale_after"),
 }
 
 

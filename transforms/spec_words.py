@@ -80,8 +80,9 @@ ALLOWED: Final[Mapping[str, str]] = {
     "length": "a length such as 10m, 1h, 1d, 1w, 1mo, 1q or 1y",
     "origin": _INSTANT,
     "aggregates": "a mapping of values to lists of statistics",
-    "alerts": f"{_MAPPING} dead_letter_fraction",
+    "alerts": f"{_MAPPING} dead_letter_fraction and stale_after",
     "dead_letter_fraction": "a number from 0 to 1",
+    "stale_after": "a duration above zero, such as 6h",
     "target": "the name of a target of the settings, such as default",
     "shards": _AT_LEAST_ONE,
 }

@@ -29,6 +29,8 @@ _PAUSE_S: Final = 0.05
 class LockHeld(LakeError):  # noqa: N818 (a state of the world, not a mistake)
     """Another process writes to the stream; the message names it."""
 
+    may_pass = True
+
 
 @dataclass(frozen=True)
 class Holder:
