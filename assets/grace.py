@@ -9,7 +9,7 @@ from typing import Final
 import dagster as dg
 
 from assets.arrivals import stored_arrivals
-from assets.catalogue import Locks, asset_key, asset_spec, dep
+from assets.catalogue import Locks, asset_key, asset_spec, dep, pool_of
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
@@ -65,7 +65,7 @@ def grace_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         spec, GRACE_ADVICE, DESCRIPTION, [dep(spec, STAGED_EVENTS, dg.AllPartitionMapping())]
     )
 
-    @dg.multi_asset(name=f"{spec.name}__grace", specs=[described])
+    @dg.multi_asset(name=f"{spec.name}__grace", specs=[described], pool=pool_of(spec))
     def grace(
         lake: dg.ResourceParam[Lake], locks: dg.ResourceParam[Locks]
     ) -> dg.MaterializeResult[None]:

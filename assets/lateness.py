@@ -10,7 +10,7 @@ import dagster as dg
 import polars as pl
 
 from assets.arrivals import stored_arrivals
-from assets.catalogue import Locks, asset_key, asset_spec, dep
+from assets.catalogue import Locks, asset_key, asset_spec, dep, pool_of
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
@@ -77,7 +77,7 @@ def lateness_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
         spec, LATENESS_PROFILE, DESCRIPTION, [dep(spec, STAGED_EVENTS, dg.AllPartitionMapping())]
     )
 
-    @dg.multi_asset(name=f"{spec.name}__lateness", specs=[described])
+    @dg.multi_asset(name=f"{spec.name}__lateness", specs=[described], pool=pool_of(spec))
     def lateness(
         lake: dg.ResourceParam[Lake], locks: dg.ResourceParam[Locks]
     ) -> dg.MaterializeResult[None]:

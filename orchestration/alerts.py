@@ -88,7 +88,7 @@ def alerts_sensor(
                 hook.tell(alert)
         keys = [*told.keys, *(alert.key for alert in new)][-_REMEMBERED:]
         words = "; ".join(alert.text for alert in new) or "all is well"
-        cursor = str(Told(now - _OVERLAP_S, tuple(keys), partitions))
+        cursor = str(Told(max(told.since, now - _OVERLAP_S), tuple(keys), partitions))
         return dg.SensorResult(skip_reason=words, cursor=cursor)
 
     return alerts
