@@ -54,7 +54,7 @@ class Outlook:
             unread = intake.unread()
             in_passing = sum(unread.values()) <= BYTES_IN_PASSING
             files = intake.survey() if in_passing else intake.known()
-            intake.forget()
+            intake.forget(files)
         left = 0 if in_passing else sum(unread.values())
         return cls(spec, lake, Axis.of_arrivals(spec), files, left)
 

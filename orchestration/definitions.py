@@ -25,6 +25,7 @@ from assets.windows import window_assets
 from orchestration.alerts import alerts_sensor
 from orchestration.hooks import hooks_of
 from orchestration.jobs import jobs_of
+from orchestration.maintenance import upkeep
 from orchestration.policies import EXECUTOR, RETRIES, beta_parameters
 from orchestration.resources import resources_of
 from orchestration.schedules import schedules_of
@@ -50,6 +51,7 @@ def build_defs(
         parts = [stream_defs(spec) for spec in streams.values()]
         return dg.Definitions.merge(
             *parts,
+            upkeep(settings, streams.values()),
             dg.Definitions(
                 resources={**resources_of(settings, retries=RETRIES), **(resources or {})},
                 sensors=[alerts_sensor(streams.values(), hooks_of(settings), settings.ui)],

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from transforms.errors import UsageError
+
 HOME = "LOWWATER_HOME"
 STREAMS = "LOWWATER_STREAMS"
 LAKE = "LOWWATER_LAKE"
@@ -19,6 +21,9 @@ DAGSTER_HOME = "DAGSTER_HOME"
 ALERT_WEBHOOK = "LOWWATER_ALERT_WEBHOOK"
 ALERT_COMMAND = "LOWWATER_ALERT_COMMAND"
 UI = "LOWWATER_UI"
+KEEP_RUNS = "LOWWATER_KEEP_RUNS_DAYS"
+KEEP_VERSIONS = "LOWWATER_KEEP_VERSIONS_DAYS"
+KEEP_REPORTS = "LOWWATER_KEEP_REPORTS_DAYS"
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Settings:
     ``dagster_home`` the folder of the Dagster instance. ``postgres_dsn`` is the address of the
     target ``postgres``; empty: there is none. ``alert_webhook`` and ``alert_command`` say who is
     told of failures. These three may hold secrets and are never shown. ``ui`` is the address of the
-    UI, for links.
+    UI, for links. ``keep_..._days`` is how long runs, versions of the lake, logs and reports stay.
     """
 
     home: Path
@@ -42,6 +47,9 @@ class Settings:
     alert_webhook: str = field(default="", repr=False)
     alert_command: str = field(default="", repr=False)
     ui: str = ""
+    keep_runs_days: int = 90
+    keep_versions_days: int = 30
+    keep_reports_days: int = 365
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -58,6 +66,9 @@ class Settings:
             alert_webhook=given.get(ALERT_WEBHOOK, ""),
             alert_command=given.get(ALERT_COMMAND, ""),
             ui=given.get(UI, ""),
+            keep_runs_days=_days(given, KEEP_RUNS, cls.keep_runs_days),
+            keep_versions_days=_days(given, KEEP_VERSIONS, cls.keep_versions_days),
+            keep_reports_days=_days(given, KEEP_REPORTS, cls.keep_reports_days),
         )
 
     @classmethod
@@ -79,3 +90,11 @@ class Settings:
     def logs(self) -> Path:
         """The folder of what runs wrote down."""
         return self.home / "logs"
+
+
+def _days(given: Mapping[str, str], name: str, default: int) -> int:
+    """Read a number of days; anything but a whole number of 1 or more is a UsageError."""
+    text = given.get(name, "") or str(default)
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{name}: found {text}; allowed: a whole number of days, 1 or more")
+    return int(text)

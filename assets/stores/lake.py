@@ -196,6 +196,19 @@ class Lake:
             gone = select(self.files(stream, table), partitions, None)
             self.commit(stream, table, Change((), gone), self._schema(stream, table, delta))
 
+    def prune(self, stream: str, table: str, days: int) -> int:
+        """Delete files and log entries that no version of the last days needs; counts the files.
+
+        Nobody may write meanwhile: files that are not committed yet go, too, if they are that old.
+        """
+        delta = self._delta(stream, table)
+        if delta is None:
+            return 0
+        gone = delta.vacuum(24 * days, dry_run=False, enforce_retention_duration=False, full=True)
+        delta.create_checkpoint()
+        delta.cleanup_metadata()
+        return len(gone)
+
     def _delta(self, stream: str, table: str) -> DeltaTable | None:
         """The table as it is now; reading the few new entries of its log is cheap."""
         known = self._open.get((stream, table))

@@ -123,6 +123,8 @@ _PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.LATENESS_PROFILE: lambda _: PROFILE_SCHEMA,
     schemas.GRACE_ADVICE: lambda _: ADVICE_SCHEMA,
 }
+# All that a stream may have in the lake.
+STORED_TABLES: Final = (*_MARKED, *_PLAIN, schemas.SOURCE_FILES)
 
 
 def frame_schema(spec: StreamSpec, table: str) -> pl.Schema:
