@@ -4,6 +4,7 @@ Here belong asset keys, the one backfill policy, the roles of resources, and how
 partition reach the UI. What an asset does is in the module of its stage.
 """
 
+import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -105,7 +106,8 @@ def asset_spec(
     return dg.AssetSpec(
         asset_key(spec, table),
         deps=deps,
-        description=f"{description} {spec.description}".strip(),
+        # The UI reads a description as Markdown, where HTML is HTML.
+        description=f"{description} {html.escape(spec.description, quote=False)}".strip(),
         metadata={COLUMNS: table_schema(frame_schema(spec, table))},
         group_name=spec.name,
         owners=OWNERS,
