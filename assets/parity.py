@@ -23,6 +23,7 @@ from assets.catalogue import (
     asset_spec,
     dep,
     materialized,
+    pool_of,
 )
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
@@ -242,6 +243,7 @@ def parity_assets(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
         specs=[asset_spec(spec, TARGET_PARITY, DESCRIPTION, deps, ("deltalake", "duckdb"))],
         partitions_def=events.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def proving(
         context: dg.AssetExecutionContext,

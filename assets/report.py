@@ -8,7 +8,7 @@ from typing import Final
 
 import dagster as dg
 
-from assets.catalogue import OWNERS, asset_key, dep
+from assets.catalogue import OWNERS, asset_key, dep, pool_of
 from assets.partitions import Axis
 from assets.quality import Reports
 from assets.stored import stored_of
@@ -45,6 +45,7 @@ def report_asset(spec: StreamSpec, arrivals: Axis, events: Axis) -> dg.AssetsDef
                 kinds={"html", "duckdb"},
             )
         ],
+        pool=pool_of(spec),
     )
     def report(
         lake: dg.ResourceParam[Lake], reports: dg.ResourceParam[Reports]

@@ -5,6 +5,7 @@ mistakes are logged as errors; the other streams are there all the same.
 """
 
 import logging
+import os
 from collections.abc import Mapping
 
 import dagster as dg
@@ -23,6 +24,7 @@ from assets.staging import staging_assets
 from assets.tracks import track_assets
 from assets.windows import window_assets
 from orchestration.alerts import alerts_sensor
+from orchestration.embedded import BATCH
 from orchestration.hooks import hooks_of
 from orchestration.jobs import jobs_of
 from orchestration.maintenance import upkeep
@@ -106,4 +108,6 @@ def track_defs(spec: StreamSpec, arrivals: Axis, events: Axis) -> dg.Definitions
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions of this installation."""
+    # In every process that loads them, whoever started it: runs write their events from here.
+    os.environ.setdefault(*BATCH)
     return build_defs()

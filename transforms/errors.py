@@ -79,7 +79,6 @@ class TargetError(LowwaterError):
     """A target could not be reached, or does not take what is published."""
 
     exit_code = 3
-    may_pass = True
 
 
 class LakeError(LowwaterError):

@@ -15,12 +15,13 @@ from river import DAYS, River, arrivals
 
 from assets.catalogue import Locks
 from assets.stores.lock import LockHeld, StreamLock
+from assets.stores.targets.faults import TargetDataError, TargetOutageError
 from orchestration.alerts import alerts_sensor
 from orchestration.definitions import build_defs
 from orchestration.hooks import Alert, Command, Hook, Webhook, hooks_of
 from orchestration.jobs import arrivals_job
 from orchestration.settings import Settings
-from transforms.errors import SourceError, TargetError, UsageError
+from transforms.errors import SourceError, UsageError
 from transforms.spec import Alerts
 
 ALERT = Alert("run_failed", "river", "run:1", "river_arrivals 2024-01-01 failed")
@@ -206,7 +207,7 @@ def test_alerts_are_on_from_the_start_if_somebody_is_to_be_told() -> None:
     assert alerts_sensor([], []).default_status == dg.DefaultSensorStatus.STOPPED
 
 
-@pytest.mark.parametrize("error", [LockHeld("held"), TargetError("out of reach")])
+@pytest.mark.parametrize("error", [LockHeld("held"), TargetOutageError("out of reach")])
 def test_what_may_pass_is_tried_again_in_a_run_of_the_daemon(
     tmp_path: Path, error: Exception
 ) -> None:
@@ -217,9 +218,10 @@ def test_what_may_pass_is_tried_again_in_a_run_of_the_daemon(
         raise error
 
 
-def test_what_will_not_pass_fails_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SourceError), Locks(tmp_path, retries=3).of("river")():
-        raise SourceError("broken")
+@pytest.mark.parametrize("error", [SourceError("broken"), TargetDataError("a NUL byte")])
+def test_what_will_not_pass_fails_at_once(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(type(error)), Locks(tmp_path, retries=3).of("river")():
+        raise error
 
 
 def test_a_step_that_meets_another_writer_waits_and_then_goes_on(

@@ -42,9 +42,13 @@ class TargetDataError(TargetError):
 class TargetOutageError(TargetError):
     """The target does not answer, or has no room or time: later it may."""
 
+    may_pass = True
+
 
 class TargetContentionError(TargetError):
     """Another writer was in the way: again at once, nobody is out of reach."""
+
+    may_pass = True
 
 
 def take(frame: pl.DataFrame, schema: pl.Schema | None, label: str) -> pl.DataFrame:
