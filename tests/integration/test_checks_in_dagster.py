@@ -13,7 +13,7 @@ from expectations.evidence import questions
 from expectations.evidence.tables import EVIDENCE
 from expectations.invariants import CATALOGUE
 from orchestration.definitions import build_defs
-from orchestration.run import FIRST, LAST
+from orchestration.ranges import FIRST, LAST
 from orchestration.settings import Settings
 
 BOOKS = "every_row_is_accounted_for"
