@@ -18,8 +18,9 @@ from assets.stores.lake import Lake, Slot
 from assets.stores.tables import LANDED
 from orchestration.definitions import build_defs
 from orchestration.jobs import arrivals_job
+from orchestration.ranges import FIRST, LAST
 from orchestration.resources import resources_of
-from orchestration.run import FIRST, LAST, Jobs
+from orchestration.run import Jobs
 from orchestration.settings import Settings
 from transforms import schemas
 from transforms.errors import CheckError, LakeError
