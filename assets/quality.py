@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import dagster as dg
 
@@ -42,9 +43,13 @@ _COLUMNS: Final = dg.TableSchema(
 
 @dataclass(frozen=True)
 class Reports:
-    """The resource ``reports``: where verdicts and pages are kept."""
+    """The resource ``reports``: where verdicts and pages are kept.
+
+    ``url`` is where the folder is served; empty: it is not.
+    """
 
     folder: Path
+    url: str = ""
 
     def of(self, stream: str) -> Path:
         """Return the folder of a stream."""
@@ -53,6 +58,12 @@ class Reports:
     def page(self, stream: str) -> Path:
         """Return the page of a stream, whether it is there or not."""
         return self.of(stream) / PAGE
+
+    def link(self, stream: str) -> str:
+        """Return what the UI links to: a page that is served opens from there, a file does not."""
+        if self.url:
+            return f"{self.url.rstrip('/')}/{quote(stream)}/{PAGE}"
+        return self.page(stream).as_uri()
 
 
 def staging_checks(spec: StreamSpec, arrivals: Axis) -> dg.AssetChecksDefinition:
@@ -93,7 +104,7 @@ def _checks_of(spec: StreamSpec, stage: str, axis: Axis) -> dg.AssetChecksDefini
         by_name: dict[str, list[Verdict]] = {invariant.name: [] for invariant in STAGES[stage]}
         for verdict in verdicts:
             by_name[verdict.invariant].append(verdict)
-        teller = Teller(spec, reports.page(names[0]))
+        teller = Teller(spec, reports.link(names[0]))
         for listed in by_name.values():
             yield teller.tell(context, listed)
 
@@ -116,7 +127,7 @@ class Teller:
     """Tells verdicts in the words of Dagster, with a link to the page of the stream."""
 
     spec: StreamSpec
-    page: Path
+    page: str
 
     def tell(
         self, context: dg.AssetCheckExecutionContext, verdicts: Sequence[Verdict]
@@ -153,7 +164,7 @@ class Teller:
         worst = _worst(verdicts)
         if worst:
             figures["worst"] = dg.MetadataValue.table(worst, _COLUMNS)
-            figures["report"] = dg.MetadataValue.url(self.page.as_uri())
+            figures["report"] = dg.MetadataValue.url(self.page)
         return figures
 
 

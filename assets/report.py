@@ -58,7 +58,7 @@ def report_asset(spec: StreamSpec, arrivals: Axis, events: Axis) -> dg.AssetsDef
             asset_key=asset_key(spec, QUALITY_REPORT),
             metadata={
                 "state": dg.MetadataValue.text(state.headline),
-                "page": dg.MetadataValue.url(file.as_uri()),
+                "page": dg.MetadataValue.url(reports.link(spec.name)),
                 "errors": len(state.errors),
                 "warnings": len(state.warnings),
             },

@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "grace": "orchestration.commands.grace",
     "audit-order": "orchestration.commands.audit_order",
     "parity": "orchestration.commands.parity",
+    "reports": "orchestration.commands.reports",
     "ui": "orchestration.commands.ui",
 }
 DEBUG: Final = "--debug"

@@ -26,5 +26,5 @@ def resources_of(settings: Settings, *, retries: int = 0) -> dict[str, object]:
         "locks": Locks(settings.locks, retries=retries),
         "targets": Targets(targets_of(settings)),
         "progress": Progress(),
-        "reports": Reports(settings.reports),
+        "reports": Reports(settings.reports, settings.reports_url),
     }

@@ -21,9 +21,14 @@ DAGSTER_HOME = "DAGSTER_HOME"
 ALERT_WEBHOOK = "LOWWATER_ALERT_WEBHOOK"
 ALERT_COMMAND = "LOWWATER_ALERT_COMMAND"
 UI = "LOWWATER_UI"
+REPORTS_URL = "LOWWATER_REPORTS_URL"
+REPORTS_PORT = 3001
 KEEP_RUNS = "LOWWATER_KEEP_RUNS_DAYS"
 KEEP_VERSIONS = "LOWWATER_KEEP_VERSIONS_DAYS"
 KEEP_REPORTS = "LOWWATER_KEEP_REPORTS_DAYS"
+
+# Where `lowwater ui` and `lowwater reports` serve them.
+SERVED_REPORTS = f"http://127.0.0.1:{REPORTS_PORT}"
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class Settings:
     ``dagster_home`` the folder of the Dagster instance. ``postgres_dsn`` is the address of the
     target ``postgres``; empty: there is none. ``alert_webhook`` and ``alert_command`` say who is
     told of failures. These three may hold secrets and are never shown. ``ui`` is the address of the
-    UI, for links. ``keep_..._days`` is how long runs, versions of the lake, logs and reports stay.
+    UI and ``reports_url`` that of the reports, for links. ``keep_..._days`` is how long runs,
+    versions of the lake, logs and reports stay.
     """
 
     home: Path
@@ -47,6 +53,7 @@ class Settings:
     alert_webhook: str = field(default="", repr=False)
     alert_command: str = field(default="", repr=False)
     ui: str = ""
+    reports_url: str = SERVED_REPORTS
     keep_runs_days: int = 90
     keep_versions_days: int = 30
     keep_reports_days: int = 365
@@ -66,6 +73,7 @@ class Settings:
             alert_webhook=given.get(ALERT_WEBHOOK, ""),
             alert_command=given.get(ALERT_COMMAND, ""),
             ui=given.get(UI, ""),
+            reports_url=given.get(REPORTS_URL, cls.reports_url),
             keep_runs_days=_days(given, KEEP_RUNS, cls.keep_runs_days),
             keep_versions_days=_days(given, KEEP_VERSIONS, cls.keep_versions_days),
             keep_reports_days=_days(given, KEEP_REPORTS, cls.keep_reports_days),

@@ -1,5 +1,6 @@
 """``lowwater ui``: the Dagster UI and its daemon on the embedded instance, stopped together."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from orchestration.embedded import prepare
-from orchestration.settings import Settings
+from orchestration.settings import REPORTS_PORT, REPORTS_URL, Settings
 
 HOST: Final = "127.0.0.1"
 MODULE: Final = ("-m", "orchestration.definitions")
@@ -26,17 +27,23 @@ def command(
     port: Annotated[
         int, typer.Option("--port", help="Where the UI listens, on this machine.")
     ] = 3000,
+    reports_port: Annotated[
+        int, typer.Option("--reports-port", help="Where the reports are, on this machine.")
+    ] = REPORTS_PORT,
 ) -> int:
-    """Show runs, partitions, figures and lineage; run the daemon that backfills need.
+    """Show runs, partitions, figures, lineage and reports; run the daemon that backfills need.
 
-    It ends with Ctrl-C, and with it both processes.
+    It ends with Ctrl-C, and with it all its processes.
     """
     settings = Settings.from_environment()
     prepare(settings)
+    # Links to reports are made by the runs, which take the environment of these processes.
+    os.environ.setdefault(REPORTS_URL, f"http://{HOST}:{reports_port}")
     programs = Path(sys.executable).parent
     commands = [
         [str(programs / "dagster-webserver"), "-h", HOST, "-p", str(port), *MODULE],
         [str(programs / "dagster-daemon"), "run", *MODULE],
+        [str(programs / "lowwater"), "reports", "--port", str(reports_port)],
     ]
     typer.echo(f"http://{HOST}:{port} (Ctrl-C ends it)", err=True)
     with together(commands) as processes:
