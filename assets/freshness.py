@@ -54,9 +54,22 @@ def complete(
 
 def closes_within_us(spec: StreamSpec) -> int:
     """Return how long after the last row silence may still close a window, at the most."""
-    numbers = spec.profiles.named.values()
+    numbers = [p for part in spec.computed for p in part.profiles.named.values()]
     latest = max(p.grace_us + p.future_skew_us + (p.idle_timeout_us or 0) for p in numbers)
     return latest + max(window.max_length_us for window in spec.windows)
+
+
+def first_unfinished_of_any(
+    spec: StreamSpec,
+    lake: Lake,
+    axis: Axis,
+    files: Iterable[SourceFile],
+    partitions: Sequence[str],
+) -> str | None:
+    """Return the first partition that is unfinished in any track of a stream as declared."""
+    listed = list(files)
+    firsts = (first_unfinished(part, lake, axis, listed, partitions) for part in spec.computed)
+    return next(iter(axis.in_order(filter(None, firsts))), None)
 
 
 def first_unfinished(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assets.catalogue import RUN_PARTITIONS, Landing, Locks
-from assets.freshness import complete, first_unfinished
+from assets.freshness import complete, first_unfinished_of_any
 from assets.partitions import Axis
 from assets.staging import digest_of_sources, feeding
 from assets.stores.lake import Lake
@@ -77,7 +77,7 @@ class Outlook:
         return self._from_first_unfinished(self.axis.up_to(staged[-1])) if staged else None
 
     def _from_first_unfinished(self, partitions: Sequence[str]) -> Due | None:
-        first = first_unfinished(self.spec, self.lake, self.axis, self.files, partitions)
+        first = first_unfinished_of_any(self.spec, self.lake, self.axis, self.files, partitions)
         if first is None:
             return None
         chosen = self.axis.between(first, partitions[-1])[:RUN_PARTITIONS]

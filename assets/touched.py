@@ -10,6 +10,8 @@ from typing import Final
 import polars as pl
 
 from assets.history import History
+from assets.partitions import Axis
+from assets.stores.lake import Lake
 from assets.stores.marks import Mark, digest_of
 from assets.stores.tables import unit_of
 from assets.stores.unit_of_work import UnitOfWork
@@ -35,6 +37,7 @@ from transforms.schemas import (
     WINDOWS_MISSED,
     row_columns,
 )
+from transforms.spec import StreamSpec
 from transforms.windows import assign
 
 # What is seen of an event partition in which no window needs another revision.
@@ -72,6 +75,16 @@ def unreconciled(history: History) -> dict[str, str]:
     now = dict.fromkeys({*seen, *_amended(history, unit)}, NO_REASON) | touched(history)
     new = (name for name, reasons in now.items() if seen.get(name) != reasons)
     return {name: now[name] for name in history.events.in_order(new)}
+
+
+def waiting_in_any(spec: StreamSpec, lake: Lake) -> dict[str, str]:
+    """Return the event partitions that wait in any track of a stream, and a digest of why."""
+    events = Axis.of_events(spec)
+    reasons: dict[str, list[str]] = {}
+    for part in spec.computed:
+        for partition, why in unreconciled(History(lake, part, events)).items():
+            reasons.setdefault(partition, []).append(f"{part.name}:{why}")
+    return {name: digest_of(*reasons[name]) for name in events.in_order(reasons)}
 
 
 def rows_waiting(history: History) -> pl.Series:

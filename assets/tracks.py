@@ -11,7 +11,16 @@ from typing import Any, Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import ONE_RUN, Locks, Progress, Teller, asset_spec, dep, materialized
+from assets.catalogue import (
+    ONE_RUN,
+    Locks,
+    Progress,
+    Teller,
+    asset_spec,
+    dep,
+    materialized,
+    pool_of,
+)
 from assets.history import History
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
@@ -114,6 +123,7 @@ def _difference_asset(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
         specs=[asset_spec(spec, TRACK_DIFFERENCE, DESCRIPTION, deps)],
         partitions_def=events.definition,
         backfill_policy=ONE_RUN,
+        pool=pool_of(spec),
     )
     def tracks(
         context: dg.AssetExecutionContext,

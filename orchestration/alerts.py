@@ -77,10 +77,11 @@ def alerts_sensor(
         found = [*failures(context.instance, told.since, ui)]
         partitions = dict(told.partitions)
         for spec in streams:
-            last = last_complete(spec, lake)
-            found += dead_letters_high(spec, lake, told.partitions.get(spec.name))
             found += stale(spec, lake, round(now * 1_000_000))
-            partitions |= {spec.name: last} if last else {}
+            for part in spec.computed:
+                last = last_complete(part, lake)
+                found += dead_letters_high(part, lake, told.partitions.get(part.name))
+                partitions |= {part.name: last} if last else {}
         new = [alert for alert in found if alert.key not in told.keys]
         for alert in new:
             context.log.warning(alert.text)

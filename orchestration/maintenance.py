@@ -57,8 +57,8 @@ def stream_maintenance(settings: Settings, spec: StreamSpec) -> dg.JobDefinition
     ) -> None:
         lock = StreamLock(locks.folder, spec.name, locks.patience_s)
         _told(context, prune_lake(spec, lake, lock, settings.keep_versions_days))
-        validations = settings.home / "reports" / spec.name / "validations"
-        _told(context, prune_files([validations], settings.keep_reports_days))
+        folders = [settings.reports / part.name / "validations" for part in spec.computed]
+        _told(context, prune_files(folders, settings.keep_reports_days))
 
     @dg.job(
         name=maintenance_job(spec.name),

@@ -7,6 +7,7 @@ partitions must be run is the business of ``assets.freshness`` and ``assets.touc
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from assets.catalogue import RUN_PARTITIONS
 from assets.partitions import Axis
 
 FIRST: Final = "dagster/asset_partition_range_start"
@@ -20,6 +21,12 @@ ADJACENT: Final = 1
 def range_tags(first: str, last: str) -> dict[str, str]:
     """Return the tags that make a run take all partitions from one to another."""
     return {FIRST: first, LAST: last}
+
+
+def parts(partitions: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut a range of any length into runs that Dagster's bookkeeping likes."""
+    for start in range(0, len(partitions), RUN_PARTITIONS):
+        yield partitions[start : start + RUN_PARTITIONS]
 
 
 def stretches(axis: Axis, partitions: Sequence[str], near: int = NEAR) -> Iterator[Sequence[str]]:

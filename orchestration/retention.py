@@ -103,8 +103,10 @@ _KEPT: Final = tuple(
 
 def prune_lake(spec: StreamSpec, lake: Lake, lock: StreamLock, days: int) -> Pruned:
     """Delete files that no table of a stream has referred to for so many days. Raises LockHeld."""
+    names = dict.fromkeys((spec.name, *(part.name for part in spec.computed)))
     with lock():
-        return Pruned(files=sum(lake.prune(spec.name, table, days) for table in STORED_TABLES))
+        gone = [lake.prune(name, table, days) for name in names for table in STORED_TABLES]
+    return Pruned(files=sum(gone))
 
 
 def prune_files(folders: Sequence[Path], days: int, now: float | None = None) -> Pruned:

@@ -15,8 +15,8 @@ from typing import Any, Final
 import dagster as dg
 from dagster._core.errors import DagsterAssetCheckFailedError
 
-from assets.catalogue import RUN_PARTITIONS, Landing, Locks, Progress
-from assets.freshness import first_unfinished, with_data
+from assets.catalogue import Landing, Locks, Progress
+from assets.freshness import first_unfinished_of_any, with_data
 from assets.history import History
 from assets.parity import unproved
 from assets.partitions import Axis
@@ -35,7 +35,7 @@ from orchestration.jobs import (
     tracks_job,
 )
 from orchestration.logs import FILE, file_logger
-from orchestration.ranges import range_tags, stretches
+from orchestration.ranges import parts, range_tags, stretches
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
 from transforms.errors import CheckError, SourceError, UsageError
@@ -172,9 +172,7 @@ class Runner:
         start = partition_of(self.spec, axis, first) if first else None
         end = partition_of(self.spec, axis, last) if last else (ready[-1] if ready else None)
         if start is None and ready:
-            parts = self.spec.computed
-            firsts = [first_unfinished(part, self.lake, axis, files, ready) for part in parts]
-            start = next(iter(axis.in_order(filter(None, firsts))), None)
+            start = first_unfinished_of_any(self.spec, self.lake, axis, files, ready)
         if start is None or end is None or axis.position(start) > axis.position(end):
             return ()
         return axis.between(start, end)
@@ -228,8 +226,8 @@ class Jobs:
 
     def run_in_parts(self, job: str, partitions: Sequence[str]) -> None:
         """Run a job over a range of any length, in as many runs as Dagster's bookkeeping likes."""
-        for start in range(0, len(partitions), RUN_PARTITIONS):
-            self.run(job, partitions[start : start + RUN_PARTITIONS])
+        for part in parts(partitions):
+            self.run(job, part)
 
 
 def partition_of(spec: StreamSpec, axis: Axis, text: str) -> str:

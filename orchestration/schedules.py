@@ -12,14 +12,14 @@ from typing import Final
 import dagster as dg
 
 from assets.catalogue import Landing, Locks
-from assets.history import History
 from assets.outlook import Outlook
 from assets.partitions import Axis
 from assets.stores.lake import Lake
 from assets.stores.lock import LockHeld
-from assets.touched import waiting
-from orchestration.jobs import arrivals_job, events_job
-from orchestration.ranges import stretches
+from assets.touched import waiting_in_any
+from assets.tracks import uncompared
+from orchestration.jobs import arrivals_job, events_job, parity_job, tracks_job
+from orchestration.ranges import parts, stretches
 from orchestration.ticks import named, request, unfinished_run
 from transforms.durations import MINUTE_US
 from transforms.schemas import WINDOW_HISTORY
@@ -28,6 +28,7 @@ from transforms.spec import StreamSpec
 Tick = dg.RunRequest | dg.SkipReason
 
 RECONCILE_AT: Final = "35 * * * *"
+COMPARE_AT: Final = "50 * * * *"
 PARITY_AT: Final = "15 3 * * *"
 REPORT_AT: Final = "45 5 * * *"
 ADVICE_AT: Final = "15 5 * * 1"
@@ -38,9 +39,9 @@ _QUARTER: Final = 15
 
 def schedules_of(spec: StreamSpec, jobs: Sequence[str]) -> list[dg.ScheduleDefinition]:
     """Return the schedules of a stream; ``jobs`` are the names of the jobs it has."""
-    found = [arrivals_schedule(spec), reconciliation_schedule(spec)]
-    if f"{spec.name}_parity" in jobs:
-        found.append(parity_schedule(spec))
+    found = [arrivals_schedule(spec), reconciliation_schedule(spec), parity_schedule(spec)]
+    if spec.tracks:
+        found.append(tracks_schedule(spec))
     plain = {f"{spec.name}_{name}": cron for name, cron in _PLAIN.items()}
     return found + [plain_schedule(job, cron) for job, cron in plain.items() if job in jobs]
 
@@ -97,8 +98,8 @@ def arrivals_tick(outlook: Outlook, now: datetime) -> Tick:
 def reconciliation_schedule(spec: StreamSpec) -> dg.ScheduleDefinition:
     """Return the schedule that reconciles whatever event partitions wait."""
 
-    def partitions(lake: Lake, events: Axis) -> Sequence[str]:
-        return waiting(History(lake, spec, events))
+    def partitions(lake: Lake, _events: Axis) -> Sequence[str]:
+        return list(waiting_in_any(spec, lake))
 
     return _over_events(
         spec, events_job(spec.name), RECONCILE_AT, partitions, "Reconciles event partitions."
@@ -109,10 +110,22 @@ def parity_schedule(spec: StreamSpec) -> dg.ScheduleDefinition:
     """Return the schedule that proves all that was ever published."""
 
     def partitions(lake: Lake, events: Axis) -> Sequence[str]:
-        return events.in_order(lake.partitions(spec.name, WINDOW_HISTORY))
+        published = (lake.partitions(part.name, WINDOW_HISTORY) for part in spec.computed)
+        return events.in_order(set().union(*published))
 
     return _over_events(
-        spec, f"{spec.name}_parity", PARITY_AT, partitions, "Proves the target, every partition."
+        spec, parity_job(spec.name), PARITY_AT, partitions, "Proves the target, every partition."
+    )
+
+
+def tracks_schedule(spec: StreamSpec) -> dg.ScheduleDefinition:
+    """Return the schedule that compares the tracks where one of them said more."""
+
+    def partitions(lake: Lake, events: Axis) -> Sequence[str]:
+        return uncompared(spec, lake, events)
+
+    return _over_events(
+        spec, tracks_job(spec.name), COMPARE_AT, partitions, "Compares the tracks of the stream."
     )
 
 
@@ -150,7 +163,8 @@ def _over_events(
         if not found:
             yield dg.SkipReason("no event partition waits")
         for stretch in stretches(events, found):
-            what = named(stretch[0], stretch[-1])
-            yield request(job, stretch, what, f"{what}: by the clock")
+            for part in parts(stretch):
+                what = named(part[0], part[-1])
+                yield request(job, part, what, f"{what}: by the clock")
 
     return schedule

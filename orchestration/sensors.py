@@ -12,13 +12,12 @@ from typing import Final, Self
 import dagster as dg
 
 from assets.catalogue import Landing, Locks
-from assets.history import History
 from assets.outlook import Outlook
 from assets.partitions import Axis
 from assets.stores.lake import Lake
 from assets.stores.lock import LockHeld
 from assets.stores.marks import digest_of
-from assets.touched import unreconciled
+from assets.touched import waiting_in_any
 from orchestration.jobs import arrivals_job, events_job
 from orchestration.ranges import ADJACENT, stretches
 from orchestration.ticks import WHY, named, request, unfinished_run
@@ -32,7 +31,9 @@ INTERVAL_S: Final = 30
 RUNS_PER_TICK: Final = 25
 _NAMED: Final = 10
 _WATCHED: Final = (DEAD_LETTERS, WINDOW_AGGREGATES)
+_VERSIONS: Final = ("dead_letters", "windows")
 
+Versions = tuple[int | None, ...]
 Ticked = dg.SensorResult | dg.SkipReason
 
 
@@ -43,23 +44,36 @@ def sensors_of(spec: StreamSpec) -> list[dg.SensorDefinition]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look at the lake saw: versions of two tables, and how many dead letters there were."""
+    """What a look at the lake saw: versions of two tables, and how many dead letters there were.
 
-    dead_letters: int | None = None
-    windows: int | None = None
+    The versions are those of each track, in their order.
+    """
+
+    dead_letters: Versions = ()
+    windows: Versions = ()
     rows: int = 0
 
     @classmethod
     def read(cls, cursor: str | None) -> Self:
         """Read the text of a cursor; a new sensor has seen nothing."""
-        return cls(**json.loads(cursor)) if cursor else cls()
+        found = json.loads(cursor) if cursor else {}
+        dead_letters, windows = (tuple(found.get(name, ())) for name in _VERSIONS)
+        return cls(dead_letters, windows, found.get("rows", 0))
 
     @classmethod
-    def now(cls, lake: Lake, stream: str) -> Self:
+    def now(cls, lake: Lake, spec: StreamSpec) -> Self:
         """Look at the lake; only the logs of two tables are read."""
-        rows = sum(file.rows for file in lake.files(stream, DEAD_LETTERS))
-        dead_letters, windows = (lake.version(stream, name) for name in _WATCHED)
+        names = [part.name for part in spec.computed]
+        rows = sum(file.rows for name in names for file in lake.files(name, DEAD_LETTERS))
+        dead_letters, windows = (
+            tuple(lake.version(name, table) for name in names) for table in _WATCHED
+        )
         return cls(dead_letters, windows, rows)
+
+    @property
+    def version(self) -> str:
+        """One text for all versions."""
+        return ".".join(map(str, (*self.dead_letters, *self.windows)))
 
     def __str__(self) -> str:
         """Return the text of the cursor."""
@@ -77,37 +91,36 @@ def late_rows_sensor(spec: StreamSpec) -> dg.SensorDefinition:
         tags={"stream": spec.name},
     )
     def late_rows(context: dg.SensorEvaluationContext, lake: dg.ResourceParam[Lake]) -> Ticked:
-        before, now = Seen.read(context.cursor), Seen.now(lake, spec.name)
+        before, now = Seen.read(context.cursor), Seen.now(lake, spec)
         if now == before:
             return dg.SkipReason(f"nothing new: {now.rows:,} dead letters, as before")
         run = unfinished_run(context.instance, arrivals_job(spec.name))
         if run is not None:
             return dg.SkipReason(f"run {run.run_id} still takes rows in; looks again after it")
-        history = History(lake, spec, Axis.of_events(spec))
-        return told(context, late_rows_tick(history, before, now))
+        return told(context, late_rows_tick(spec, lake, before, now))
 
     return late_rows
 
 
-def late_rows_tick(history: History, before: Seen, now: Seen) -> dg.SensorResult:
+def late_rows_tick(spec: StreamSpec, lake: Lake, before: Seen, now: Seen) -> dg.SensorResult:
     """Ask for the event partitions that wait, a run for each stretch without gaps.
 
     Where there are too many the cursor stays, and the next tick asks for those that are left.
     """
-    reasons = unreconciled(history)
-    touched = list(stretches(history.events, list(reasons), ADJACENT))
+    reasons = waiting_in_any(spec, lake)
+    touched = list(stretches(Axis.of_events(spec), list(reasons), ADJACENT))
     words = (
         f"{now.rows:,} dead letters, {now.rows - before.rows:+,} since the last look; "
         f"they touch {_counted(list(reasons))}"
     )
     if not touched:
         return dg.SensorResult(skip_reason=words, cursor=str(now))
-    job, version = events_job(history.spec.name), f"{now.dead_letters}.{now.windows}"
+    job = events_job(spec.name)
     requests = [
         request(
             job,
             stretch,
-            f"{job}:{stretch[0]}..{stretch[-1]}:{version}:"
+            f"{job}:{stretch[0]}..{stretch[-1]}:{now.version}:"
             f"{digest_of(*(reasons[name] for name in stretch))[:16]}",
             words,
         )

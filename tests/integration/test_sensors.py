@@ -240,4 +240,4 @@ def test_a_cursor_is_json_that_names_what_was_seen(late_rows: Daemon) -> None:
     late_rows.tick()
     assert late_rows.cursor
     seen = json.loads(late_rows.cursor)
-    assert seen["windows"] == late_rows.river.lake.version("river", schemas.WINDOW_AGGREGATES)
+    assert seen["windows"] == [late_rows.river.lake.version("river", schemas.WINDOW_AGGREGATES)]
