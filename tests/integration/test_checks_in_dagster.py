@@ -109,7 +109,7 @@ def test_what_failed_is_named_in_a_table_with_a_link_to_the_report(
         "violations": 1,
         "detail": "as planted",
     }
-    assert str(shown["report"].value).endswith("reports/river/quality.html")
+    assert str(shown["report"].value).endswith("/river/quality.html")
 
 
 def test_a_run_of_one_partition_gives_that_partition_a_verdict(
