@@ -1,8 +1,8 @@
 """How a check tells its verdict on each partition of a run, however many the run takes.
 
 Dagster records one evaluation for a check in a run, and in a run over a range of partitions it
-belongs to none of them. Here belongs the way around: an evaluation for each partition, and
-one over all, which blocks what comes after. What is judged, and by which rule,
+belongs to none of them. Here belongs the way around: an evaluation for each partition, in few
+transactions, and one over all, which blocks what comes after. What is judged, and by which rule,
 belongs to the stages.
 """
 
@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import dagster as dg
-from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._core.events import (
+    DagsterEvent,
+    DagsterEventBatchMetadata,
+    DagsterEventType,
+)
 
 from assets.metadata import Metadata
 from assets.partitions import Axis
@@ -85,18 +89,18 @@ def tell(
 def record(
     context: dg.AssetCheckExecutionContext, check: dg.AssetCheckKey, verdicts: Sequence[Verdict]
 ) -> None:
-    """Report evaluations as ``report_runless_asset_event`` does, but of this run.
+    """Report evaluations as ``report_runless_asset_event`` does, but of this run, as one batch.
 
-    Those of the run take the place of what it had planned for the partitions. Dagster's storages
-    take no evaluations in batches.
+    Those of the run take the place of what it had planned for the partitions.
     """
-    for verdict in verdicts:
+    for number, verdict in enumerate(verdicts, start=1):
         event = DagsterEvent(
             event_type_value=DagsterEventType.ASSET_CHECK_EVALUATION.value,
             event_specific_data=_evaluation(check, verdict),
             job_name=context.run.job_name,
         )
-        context.instance.report_dagster_event(event, context.run.run_id)
+        batch = DagsterEventBatchMetadata(str(check), is_end=number == len(verdicts))
+        context.instance.report_dagster_event(event, context.run.run_id, batch_metadata=batch)
 
 
 def _evaluation(check: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckEvaluation:
