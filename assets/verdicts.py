@@ -23,6 +23,8 @@ from assets.stores.lake import Lake
 
 # So many partitions that failed are named.
 _NAMED: Final = 10
+# A log of events that has this attribute, and says True, takes batches of any kind of them.
+ANY_BATCH: Final = "takes_any_batch"
 
 
 @dataclass(frozen=True)
@@ -89,17 +91,20 @@ def tell(
 def record(
     context: dg.AssetCheckExecutionContext, check: dg.AssetCheckKey, verdicts: Sequence[Verdict]
 ) -> None:
-    """Report evaluations as ``report_runless_asset_event`` does, but of this run, as one batch.
+    """Report evaluations as ``report_runless_asset_event`` does, but of this run.
 
-    Those of the run take the place of what it had planned for the partitions.
+    Those of the run take the place of what it had planned for the partitions. They go to the log as
+    one batch where it takes them so; that of PostgreSQL would say on stderr that it does not.
     """
+    in_batches = getattr(context.instance.event_log_storage, ANY_BATCH, False)
     for number, verdict in enumerate(verdicts, start=1):
         event = DagsterEvent(
             event_type_value=DagsterEventType.ASSET_CHECK_EVALUATION.value,
             event_specific_data=_evaluation(check, verdict),
             job_name=context.run.job_name,
         )
-        batch = DagsterEventBatchMetadata(str(check), is_end=number == len(verdicts))
+        is_end = not in_batches or number == len(verdicts)
+        batch = DagsterEventBatchMetadata(str(check), is_end=is_end)
         context.instance.report_dagster_event(event, context.run.run_id, batch_metadata=batch)
 
 

@@ -7,7 +7,9 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluation
 from dagster._core.events import DagsterEvent
+from dagster_postgres import PostgresEventLogStorage
 
+from assets.verdicts import ANY_BATCH
 from orchestration.embedded import instance_of
 from orchestration.settings import DAGSTER_HOME, Settings
 
@@ -116,3 +118,11 @@ def test_a_batch_that_fails_half_way_leaves_nothing(
     assert log.get_asset_check_execution_history(check, limit=100) == []
     log.store_event_batch(events)
     assert len(log.get_asset_check_execution_history(check, limit=100)) == len(events)
+
+
+def test_verdicts_come_in_batches_where_the_log_takes_them_so(
+    instance: dg.DagsterInstance,
+) -> None:
+    """That of PostgreSQL takes materializations alone, and says so on stderr for every batch."""
+    assert getattr(instance.event_log_storage, ANY_BATCH)
+    assert not hasattr(PostgresEventLogStorage, ANY_BATCH)
