@@ -27,7 +27,7 @@ from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.lake_files import Span
 from assets.stores.marks import Mark, chained, require_mark
-from assets.stores.tables import DIGEST, unit_of
+from assets.stores.tables import DIGEST, frame_schema, unit_of
 from assets.stores.unit_of_work import UnitOfWork
 from transforms.books import Books, entry, rejected_entry
 from transforms.digest import DigestSum
@@ -213,6 +213,8 @@ def _earlier(
     """Return the rows of earlier partitions with which identities are compared."""
     columns = row_columns(spec)
     before = frozenset(axis.up_to(slot.partition)[:-1])
+    if not before:
+        return frame_schema(spec, ORDERED_EVENTS).to_frame().select(columns)
     bounds = earlier_bounds(spec, staged)
     spans = [] if bounds is None else [Span(EVENT_US, *bounds)]
     ordered, dead = (
