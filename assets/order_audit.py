@@ -17,18 +17,13 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
-    Locks,
-    Progress,
-    Teller,
     asset_key,
     asset_spec,
     dep,
-    materialized,
-    pool_of,
 )
 from assets.metadata import ROWS, Metadata, fraction
 from assets.partitions import Axis
+from assets.steps import Done, Stores, step
 from assets.stores.lake import Lake, Slot
 from assets.stores.lake_files import Span
 from assets.stores.marks import require_mark
@@ -216,26 +211,12 @@ def order_audit_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
     """Return the asset ``order_audit`` of a stream."""
     tables = (STAGED_EVENTS, ORDERED_EVENTS, PUBLISHED_WINDOWS)
 
-    @dg.multi_asset(
-        name=f"{spec.name}__order_audit",
-        specs=[asset_spec(spec, ORDER_AUDIT, DESCRIPTION, [dep(spec, table) for table in tables])],
-        partitions_def=axis.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def auditing(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        teller = Teller(context, spec, progress)
-        with locks.of(spec.staged_as)():
-            for audited in audit_orders(spec, lake, axis, context.partition_keys):
-                teller.tell(audited.partition, {ORDER_AUDIT: audited.figures()})
-        yield from materialized(spec, [ORDER_AUDIT])
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        for audited in audit_orders(spec, stores.lake, axis, partitions):
+            yield audited.partition, {ORDER_AUDIT: audited.figures()}
 
-    return auditing
+    specs = [asset_spec(spec, ORDER_AUDIT, DESCRIPTION, [dep(spec, table) for table in tables])]
+    return step(spec, "order_audit", axis, specs, work)
 
 
 def order_check(spec: StreamSpec, axis: Axis) -> dg.AssetChecksDefinition:

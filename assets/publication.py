@@ -13,19 +13,14 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
-    Locks,
-    Progress,
-    Teller,
     asset_spec,
     dep,
-    materialized,
-    pool_of,
 )
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
-from assets.stores.lake import Lake, Slot
+from assets.steps import Done, Stores, step
+from assets.stores.lake import Slot
 from assets.stores.marks import require_mark
 from assets.stores.publishing.figures import Figures
 from assets.stores.tables import BATCH, LANE, REVISIONS, STAMPS, WINDOWS, frame_schema, unit_of
@@ -150,35 +145,11 @@ def _chunks(unit: UnitOfWork, partitions: Sequence[str]) -> Iterator[list[str]]:
 def publication_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsDefinition:
     """Return the asset ``published_windows`` of a stream."""
 
-    @dg.multi_asset(
-        name=f"{spec.name}__publication",
-        specs=[
-            asset_spec(
-                spec,
-                PUBLISHED_WINDOWS,
-                DESCRIPTION,
-                [dep(spec, WINDOW_AGGREGATES)],
-                kinds=("deltalake", "duckdb"),
-            )
-        ],
-        partitions_def=axis.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def publication(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-        targets: dg.ResourceParam[Targets],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        history = History(lake, spec, events)
-        teller = Teller(context, spec, progress)
-        with locks.of(spec.staged_as)():
-            for published in publish_windows(
-                history, targets, context.partition_keys, context.run.run_id
-            ):
-                teller.tell(published.partition, {PUBLISHED_WINDOWS: published.figures()})
-        yield from materialized(spec, [PUBLISHED_WINDOWS])
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        history = History(stores.lake, spec, events)
+        for published in publish_windows(history, stores.targets, partitions, stores.run_id):
+            yield published.partition, {PUBLISHED_WINDOWS: published.figures()}
 
-    return publication
+    deps, kinds = [dep(spec, WINDOW_AGGREGATES)], ("deltalake", "duckdb")
+    specs = [asset_spec(spec, PUBLISHED_WINDOWS, DESCRIPTION, deps, kinds)]
+    return step(spec, "publication", axis, specs, work)

@@ -13,20 +13,15 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
-    Locks,
-    Progress,
-    Teller,
     asset_spec,
     dep,
-    materialized,
-    pool_of,
 )
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.reorder import refuse_gaps
-from assets.stores.lake import Lake, Slot
+from assets.steps import Done, Stores, step
+from assets.stores.lake import Slot
 from assets.stores.lake_files import Span
 from assets.stores.marks import Mark, digest_of
 from assets.stores.publishing.figures import Figures
@@ -170,26 +165,10 @@ def reconcile_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsDef
         for table in (ORDERED_EVENTS, DEAD_LETTERS, WATERMARKS, PUBLISHED_WINDOWS)
     ]
 
-    @dg.multi_asset(
-        name=f"{spec.name}__reconcile",
-        specs=[asset_spec(spec, AMENDED_WINDOWS, DESCRIPTION, deps, ("deltalake", "duckdb"))],
-        partitions_def=events.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def reconciliation(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-        targets: dg.ResourceParam[Targets],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        history = History(lake, spec, events)
-        keys, run_id = context.partition_keys, context.run.run_id
-        teller = Teller(context, spec, progress)
-        with locks.of(spec.staged_as)():
-            for amendment in amend(history, targets, axis, keys, run_id):
-                teller.tell(amendment.partition, {AMENDED_WINDOWS: amendment.figures()})
-        yield from materialized(spec, [AMENDED_WINDOWS])
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        history = History(stores.lake, spec, events)
+        for amended in amend(history, stores.targets, axis, partitions, stores.run_id):
+            yield amended.partition, {AMENDED_WINDOWS: amended.figures()}
 
-    return reconciliation
+    specs = [asset_spec(spec, AMENDED_WINDOWS, DESCRIPTION, deps, ("deltalake", "duckdb"))]
+    return step(spec, "reconcile", events, specs, work)

@@ -13,17 +13,12 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
-    Locks,
-    Progress,
-    Teller,
     asset_spec,
     dep,
-    materialized,
-    pool_of,
 )
 from assets.metadata import ROWS, Metadata, fraction, row_counts
 from assets.partitions import Axis
+from assets.steps import Done, Stores, step
 from assets.stores.lake import Lake, Slot
 from assets.stores.lake_files import Span
 from assets.stores.marks import Mark, chained, require_mark
@@ -285,26 +280,12 @@ def reorder_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
     watermarks = [dep(spec, STAGED_EVENTS), dep(spec, WATERMARKS, before)]
     deps = [*watermarks, dep(spec, HELD_EVENTS, before)]
 
-    @dg.multi_asset(
-        name=f"{spec.name}__reorder",
-        specs=[
-            asset_spec(spec, table, text, watermarks if table == WATERMARKS else deps)
-            for table, text in DESCRIPTIONS.items()
-        ],
-        partitions_def=axis.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def reordering(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        teller = Teller(context, spec, progress)
-        with locks.of(spec.staged_as)():
-            for reordered in reorder(spec, lake, axis, context.partition_keys):
-                teller.tell(reordered.partition, reordered.figures())
-        yield from materialized(spec, DESCRIPTIONS)
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        for reordered in reorder(spec, stores.lake, axis, partitions):
+            yield reordered.partition, reordered.figures()
 
-    return reordering
+    specs = [
+        asset_spec(spec, table, text, watermarks if table == WATERMARKS else deps)
+        for table, text in DESCRIPTIONS.items()
+    ]
+    return step(spec, "reorder", axis, specs, work)

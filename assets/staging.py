@@ -14,17 +14,11 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
-    Landing,
-    Locks,
-    Progress,
-    Teller,
     asset_spec,
-    materialized,
-    pool_of,
 )
 from assets.metadata import ROWS, Metadata, lateness, row_counts
 from assets.partitions import Axis, Bounds
+from assets.steps import Done, Stores, step
 from assets.stores.intake import Intake, Piece
 from assets.stores.lake import Lake, Slot
 from assets.stores.marks import Mark, changes, digest_of
@@ -210,25 +204,9 @@ def _profiles(rows: pl.DataFrame) -> str:
 def staging_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
     """Return the assets ``staged_events`` and ``rejected_rows`` of a stream."""
 
-    @dg.multi_asset(
-        name=f"{spec.name}__staging",
-        specs=[asset_spec(spec, table, text) for table, text in DESCRIPTIONS.items()],
-        partitions_def=axis.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def staging(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-        landing: dg.ResourceParam[Landing],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        teller = Teller(context, spec, progress)
-        with locks.of(spec.staged_as)():
-            intake = landing.of(spec)
-            for staged in stage(spec, lake, intake, axis, context.partition_keys):
-                teller.tell(staged.partition, staged.figures())
-        yield from materialized(spec, DESCRIPTIONS)
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        for staged in stage(spec, stores.lake, stores.landing.of(spec), axis, partitions):
+            yield staged.partition, staged.figures()
 
-    return staging
+    specs = [asset_spec(spec, table, text) for table, text in DESCRIPTIONS.items()]
+    return step(spec, "staging", axis, specs, work)

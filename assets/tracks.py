@@ -12,18 +12,13 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
-    Locks,
-    Progress,
-    Teller,
     asset_spec,
     dep,
-    materialized,
-    pool_of,
 )
 from assets.history import History
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
+from assets.steps import Done, Stores, step
 from assets.stores.lake import Lake, Slot
 from assets.stores.marks import Mark, changes, digest_of
 from assets.stores.tables import unit_of
@@ -118,23 +113,9 @@ def _difference_asset(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
     deps = [dep(part, PUBLISHED_WINDOWS, everything) for part in spec.computed]
     deps += [dep(part, AMENDED_WINDOWS) for part in spec.computed]
 
-    @dg.multi_asset(
-        name=f"{spec.name}__tracks",
-        specs=[asset_spec(spec, TRACK_DIFFERENCE, DESCRIPTION, deps)],
-        partitions_def=events.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def tracks(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        teller = Teller(context, spec, progress)
-        with locks.of(spec.staged_as)():
-            for difference in compare_tracks(spec, lake, events, context.partition_keys):
-                teller.tell(difference.partition, {TRACK_DIFFERENCE: difference.figures()})
-        yield from materialized(spec, [TRACK_DIFFERENCE])
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        for difference in compare_tracks(spec, stores.lake, events, partitions):
+            yield difference.partition, {TRACK_DIFFERENCE: difference.figures()}
 
-    return tracks
+    specs = [asset_spec(spec, TRACK_DIFFERENCE, DESCRIPTION, deps)]
+    return step(spec, "tracks", events, specs, work)

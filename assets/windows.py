@@ -11,18 +11,13 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
-    Locks,
-    Progress,
-    Teller,
     asset_spec,
     dep,
-    materialized,
-    pool_of,
 )
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.reorder import refuse_gaps, state_before
+from assets.steps import Done, Stores, step
 from assets.stores.lake import Lake, Slot
 from assets.stores.lake_files import Span
 from assets.stores.marks import require_mark
@@ -114,23 +109,9 @@ def window_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
     """Return the asset ``window_aggregates`` of a stream."""
     deps = [dep(spec, table) for table in (ORDERED_EVENTS, DEAD_LETTERS, WATERMARKS)]
 
-    @dg.multi_asset(
-        name=f"{spec.name}__windows",
-        specs=[asset_spec(spec, WINDOW_AGGREGATES, DESCRIPTION, deps)],
-        partitions_def=axis.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def windows(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        teller = Teller(context, spec, progress)
-        with locks.of(spec.staged_as)():
-            for closed in close_windows(spec, lake, axis, context.partition_keys):
-                teller.tell(closed.partition, {WINDOW_AGGREGATES: closed.figures()})
-        yield from materialized(spec, [WINDOW_AGGREGATES])
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        for closed in close_windows(spec, stores.lake, axis, partitions):
+            yield closed.partition, {WINDOW_AGGREGATES: closed.figures()}
 
-    return windows
+    specs = [asset_spec(spec, WINDOW_AGGREGATES, DESCRIPTION, deps)]
+    return step(spec, "windows", axis, specs, work)
