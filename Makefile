@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-the-lock
 
-.PHONY: setup demo demo-fleet test test-ui check ui bench lock clean
+.PHONY: setup demo demo-fleet demo-tracks test test-ui check ui bench lock clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)  ## the virtual environment, from the lock file with hashes
@@ -24,6 +24,10 @@ demo-fleet: $(STAMP)  ## a made-up network through a flood and a wildfire, and w
 	$(BIN)/python samples/fleet.py
 	$(BIN)/lowwater run fleet
 	$(BIN)/lowwater grace fleet
+
+demo-tracks: $(STAMP)  ## the same network on two tracks: one for who warns, one for who reports
+	$(BIN)/python samples/fleet.py
+	$(BIN)/lowwater run early_warning
 
 test: $(STAMP)  ## every test that needs no browser
 	$(BIN)/pytest -m "not ui"

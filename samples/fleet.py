@@ -48,10 +48,13 @@ KINDS = ("river", "rain", "air", "smoke")
 LINKS = ("wired", "cellular", "lorawan", "satellite")
 WIRED, CELLULAR, LORAWAN, SATELLITE = range(4)
 INTERVAL = {WIRED: 30 * SECOND, CELLULAR: 30 * SECOND, LORAWAN: MINUTE, SATELLITE: 5 * MINUTE}
-FAULTS = ("none", "drift", "reset", "zone", "link")
-NONE, DRIFT, RESET, ZONE, LINK = range(5)
-# One sensor in so many has each of the faults; the first are river gauges on cellular links.
+FAULTS = ("none", "drift", "reset", "zone", "wrap", "link")
+NONE, DRIFT, RESET, ZONE, WRAP, LINK = range(6)
+# One sensor in so many has a fault, each of them in turn.
 FAULTY_EVERY = 25
+# A counter of 32 bits, in microseconds, and for how long after each turn a device misses it.
+TURN = 1 << 32
+UNNOTICED = 90 * SECOND
 
 SLICE = 200_000  # rows turned into text at a time
 
@@ -98,13 +101,12 @@ class Fleet:
 
 
 def fleet_of(sensors: int, seed: int) -> Fleet:
-    """Place the sensors: kinds and links in turn, faults on every 25th, one after another."""
+    """Place the sensors: kinds and links in turn, a fault on every 25th, one after another."""
     rng = draw(seed, _SENSORS)
     number = np.arange(sensors)
     link = (number // len(KINDS)) % len(LINKS)
-    fault = np.where(
-        number % FAULTY_EVERY == FAULTY_EVERY - 1, 1 + number // FAULTY_EVERY % 4, NONE
-    )
+    turn = number // FAULTY_EVERY % (len(FAULTS) - 1)
+    fault = np.where(number % FAULTY_EVERY == FAULTY_EVERY - 1, DRIFT + turn, NONE)
     # A sensor whose link is declared wrongly says cellular and is on a satellite.
     carrier = np.where(fault == LINK, SATELLITE, link)
     link = np.where(fault == LINK, CELLULAR, link)
@@ -162,13 +164,15 @@ def stamps(fleet: Fleet, sensor: Ints, time: Ints) -> Ints:
     """How the devices stamp their readings: the true time, but for a few clocks.
 
     A drifting clock was right at the start; a reset one counts from 2000 until it is set again; a
-    zone is seven hours of local time taken for UTC.
+    zone is seven hours of local time taken for UTC; a counter that wraps is a turn behind until the
+    device notices.
     """
     drifted = ((time - START) * fleet.drift_ppm[sensor] / 1e6).astype(np.int64)
     stamp = time + drifted - np.where(fleet.fault[sensor] == ZONE, 7 * HOUR, 0)
     begin, end = reset_of(fleet, sensor, time)
     unset = (fleet.fault[sensor] == RESET) & (begin <= time) & (time < end)
-    return np.where(unset, LONG_AGO + time - begin, stamp)
+    wrapped = (fleet.fault[sensor] == WRAP) & ((time - START) % TURN < UNNOTICED)
+    return np.where(unset, LONG_AGO + time - begin, stamp - TURN * wrapped)
 
 
 def reset_of(fleet: Fleet, sensor: Ints, time: Ints) -> tuple[Ints, Ints]:
@@ -330,13 +334,13 @@ def as_truth(fleet: Fleet, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(sensor=pl.lit(fleet.names).gather(code), fault=fault)
 
 
-def write(fleet: Fleet, days: int, home: Path) -> int:
+def write(fleet: Fleet, days: float, home: Path) -> int:
     """Write landing and truth files, an hour at a time; gives the number of rows delivered."""
     lands, truths = home / "landing" / "fleet", home / "truth" / "fleet"
     for folder in (lands, truths):
         folder.mkdir(parents=True, exist_ok=True)
     delivered = 0
-    for hour, rows, truth in landing(fleet, 24 * days):
+    for hour, rows, truth in landing(fleet, round(24 * days)):
         name = np.datetime_as_string(np.datetime64(START + hour * HOUR, "us"), "h")
         write_packed(fleet, rows, lands / f"{name}.ndjson.gz")
         if truth is not None:
@@ -356,7 +360,7 @@ def main() -> None:
     """Write the fleet under the data directory (``LOWWATER_HOME``, by default ``data``)."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sensors", type=int, default=200)
-    parser.add_argument("--days", type=int, default=3)
+    parser.add_argument("--days", type=float, default=3)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--home", type=Path, default=Path(os.environ.get("LOWWATER_HOME", "data")))
     given = parser.parse_args()

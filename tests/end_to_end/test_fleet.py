@@ -13,7 +13,8 @@ from transforms.lateness import lateness_profile
 from transforms.spec import StreamSpec, load_spec
 
 SPEC = Path(__file__).parents[2] / "streams" / "fleet.yaml"
-SENSORS = 100  # one with each of the faults
+TRACKS = SPEC.with_name("early_warning.yaml")
+SENSORS = 125  # one with each of the faults
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_the_truth_of_every_healthy_sensor_is_recovered(truth: pl.DataFrame, ans
     )
     windows = pl.read_parquet(answers / "windows.parquet").filter(window="hour")
     both = expected.join(windows, on=["key", "window_start_us"], how="left", suffix="_found")
-    assert both.height == 96 * 24
+    assert both.height == 120 * 24
     for column in ("event_count", "value_min", "value_max"):
         assert both[column].equals(both[f"{column}_found"].alias(column))
     assert ((both["value_mean"] - both["value_mean_found"]).abs() < 1e-9).all()
@@ -103,9 +104,36 @@ def test_faults_are_told_and_nothing_else(files: list[str], truth: pl.DataFrame)
     drifting = table.filter(pl.col("clock_drift_ppm").abs() > 60)
     assert drifting["name"].to_list() == truth.filter(fault="drift")["sensor"].unique().to_list()
     assert table["clock_jumps"].sum() == 0
+    came = truth.drop_nulls("arrival").filter(fault="wrap")
+    turned = came.filter(pl.col("stamp") < pl.col("time")).group_by("sensor").len()
+    wrapped = table.filter(pl.col("wrapped_rows") > 0).select("name", "wrapped_rows")
+    assert wrapped.rows() == turned.rows() != []
 
 
 def test_every_kind_is_on_every_link() -> None:
     made = fleet_of(64, seed=1)
     pairs = set(zip(made.kind.tolist(), made.carrier.tolist(), strict=True))
     assert len(pairs) == len(fleet.KINDS) * len(fleet.LINKS)
+
+
+def test_a_month_is_made_hour_by_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    hour_of = fleet.hour_of
+    monkeypatch.setattr(fleet, "hour_of", lambda f, hour: made.append(hour) or hour_of(f, hour))
+    month = landing(fleet_of(8, seed=5), 24 * 30)
+    in_flight = [next(month)[0] for _ in range(3)]
+    assert made == in_flight == [0, 1, 2]
+
+
+def test_the_fast_track_of_the_sample_says_in_the_end_what_the_authoritative_one_says(
+    files: list[str], tmp_path: Path
+) -> None:
+    said, late = [], []
+    for track in ("fast", "authoritative"):
+        out = tmp_path / track
+        replay(TRACKS, files, out, until_us=START + 48 * HOUR, track=track)
+        windows = pl.read_parquet(out / "windows.parquet")
+        said.append(windows.select("key", "window_start_us", "^value_.*$", "event_count"))
+        late.append(pl.read_parquet(out / "dead_letters.parquet").height)
+    assert said[0].equals(said[1])
+    assert late[0] > 10 * late[1]
