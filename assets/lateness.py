@@ -16,16 +16,18 @@ from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.tables import WHOLE
 from transforms.grace_advice import percent, plain
-from transforms.lateness import LEVEL, LIKE, NAME, bucket_ends_us, lateness_profile
+from transforms.lateness import LEVEL, NAME, bucket_ends_us, lateness_profile
+from transforms.lateness_hints import hints
 from transforms.schemas import KEY, LATENESS_PROFILE, PROFILE, STAGED_EVENTS
 from transforms.spec import StreamSpec
 
 DESCRIPTION: Final = "How late rows come, by stream, profile and key: links, clocks, deliveries."
 _BAR: Final = 40
+_HINTS: Final = 50
 
 
 def profile_lateness(spec: StreamSpec, lake: Lake, axis: Axis) -> pl.DataFrame:
-    """Profile the stored arrivals and keep the table in place of the one before."""
+    """Profile the newest arrivals and keep the table in place of the one before."""
     arrivals = stored_arrivals(spec, lake, axis)
     table = lateness_profile(arrivals.log, tuple(spec.profiles.named))
     lake.replace(spec.name, LATENESS_PROFILE, {Slot(WHOLE): table})
@@ -34,12 +36,11 @@ def profile_lateness(spec: StreamSpec, lake: Lake, axis: Axis) -> pl.DataFrame:
 
 def figures(table: pl.DataFrame) -> Metadata:
     """Return what the UI shows: the profiles, a histogram of delays, the keys that stand out."""
-    alike = table.filter(pl.col(LIKE).is_not_null())[NAME].to_list()
     return {
         ROWS: table.height,
         "profiles": dg.MetadataValue.md(profiles_as_markdown(table)),
         "delays": dg.MetadataValue.md(histogram_as_markdown(table)),
-        "keys_like_another_profile": dg.MetadataValue.json(alike),
+        "keys_to_look_at": dg.MetadataValue.md(hints_as_markdown(table)),
     }
 
 
@@ -55,6 +56,13 @@ def profiles_as_markdown(table: pl.DataFrame) -> str:
         told = ["-" if delay is None else plain(delay) for delay in delays]
         lines.append(f"| {row[NAME]} | {row['rows']:,} | {behind} | {' | '.join(told)} |")
     return "\n".join(lines)
+
+
+def hints_as_markdown(table: pl.DataFrame) -> str:
+    """Return what is odd about keys, a line each."""
+    found = [f"* {hint.words}" for hint in hints(table)]
+    more = [f"* and {len(found) - _HINTS:,} more"] if len(found) > _HINTS else []
+    return "\n".join([*found[:_HINTS], *more]) or "none"
 
 
 def histogram_as_markdown(table: pl.DataFrame) -> str:

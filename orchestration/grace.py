@@ -9,11 +9,12 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.arrivals import stored_arrivals
+from assets.arrivals import Arrivals, stored_arrivals
 from assets.partitions import Axis
 from assets.stores.lake import Lake
 from assets.stores.sources.files import number_on, read_files
 from assets.stores.tables import EVENT_TABLES
+from orchestration.run import partition_of
 from orchestration.settings import Settings
 from transforms.arrival_log import Log, read_log
 from transforms.durations import parse_duration
@@ -37,11 +38,10 @@ def parse_graces(spec: StreamSpec, texts: Sequence[str]) -> dict[str, int]:
     return graces
 
 
-def log_of_lake(settings: Settings, spec: StreamSpec) -> tuple[Log, int]:
-    """Return the stored arrivals, and the time up to which they are complete."""
-    lake = Lake(settings.lake, event_tables=EVENT_TABLES)
-    arrivals = stored_arrivals(spec, lake, Axis.of_arrivals(spec))
-    return arrivals.log, arrivals.until_us
+def arrivals_of_lake(settings: Settings, spec: StreamSpec, since: str | None) -> Arrivals:
+    """Return the newest stored arrivals, or all from the partition of a time on."""
+    lake, axis = Lake(settings.lake, event_tables=EVENT_TABLES), Axis.of_arrivals(spec)
+    return stored_arrivals(spec, lake, axis, partition_of(spec, axis, since) if since else None)
 
 
 def log_of_files(spec: StreamSpec, inputs: Sequence[str]) -> Log:

@@ -1,7 +1,7 @@
 """A whole run of a stream in this process: which partitions, in which order, and what came of it.
 
 Here belongs what ``lowwater run`` does through Dagster: the job over arrival partitions, the job
-over the event partitions that have something to reconcile, the advice on all that is stored;
+over the event partitions that have something to reconcile, the advice where it is due;
 recorded in the embedded instance. What is printed is in ``summary`` and in the command.
 """
 
@@ -17,6 +17,7 @@ from dagster._core.errors import DagsterAssetCheckFailedError
 
 from assets.catalogue import Landing, Locks, Progress
 from assets.freshness import first_unfinished_of_any, with_data
+from assets.grace import is_due
 from assets.history import History
 from assets.parity import unproved
 from assets.partitions import Axis
@@ -121,7 +122,7 @@ class Runner:
         self.watcher.expect("events", stages * sum(map(len, events)))
         for stretch in events:
             jobs.run(events_job(stream), stretch)
-        if arrivals:
+        if self._advice_is_due():
             self.watcher.say("profiling lateness")
             jobs.run(advice_job(stream))
         self._in_stretches(jobs, "parity", parity_job(stream), self._unproved(), tracks)
@@ -176,6 +177,10 @@ class Runner:
         if start is None or end is None or axis.position(start) > axis.position(end):
             return ()
         return axis.between(start, end)
+
+    def _advice_is_due(self) -> bool:
+        axis = Axis.of_arrivals(self.spec)
+        return any(is_due(part, self.lake, axis) for part in self.spec.computed)
 
     def _unproved(self) -> list[Sequence[str]]:
         """Return the event partitions to prove, in stretches without gaps."""

@@ -45,7 +45,7 @@ from transforms.schemas import (
 )
 from transforms.spec import StreamSpec
 from transforms.spec_fields import format_instant
-from transforms.tracks import TRACK, convergence
+from transforms.tracks import PUBLISHED, TRACK, convergence, largest_differences
 from transforms.windows import missed_and_total
 
 _NOW: Final = "watermark_now_us"
@@ -57,13 +57,23 @@ def summary_of_all(settings: Settings, lake: Lake, spec: StreamSpec) -> dict[str
     all_of = [summary(settings, History(lake, part, events), arrivals) for part in spec.computed]
     if not spec.tracks:
         return all_of[0]
-    differences = unit_of(lake, spec, TRACK_DIFFERENCE).read(TRACK_DIFFERENCE)
     return {
         "stream": spec.name,
         "balanced": all(figures["balanced"] for figures in all_of),
         "tracks": dict(zip(spec.tracks, all_of, strict=True)),
-        "track_difference": {row.pop(TRACK): row for row in convergence(differences).to_dicts()},
+        "track_difference": track_differences(unit_of(lake, spec, TRACK_DIFFERENCE)),
     }
+
+
+def track_differences(unit: UnitOfWork) -> dict[str, Any]:
+    """Return, by track, how many windows are off the authoritative one, and how far at most."""
+    differences = unit.read(TRACK_DIFFERENCE)
+    found = {row.pop(TRACK): {**row, "largest": {}} for row in convergence(differences).to_dicts()}
+    for row in largest_differences(differences).to_dicts():
+        track, published = row.pop(TRACK), row.pop(PUBLISHED)
+        if track in found:
+            found[track]["largest"][published] = row
+    return found
 
 
 def summary(settings: Settings, history: History, arrivals: Axis) -> dict[str, Any]:

@@ -13,8 +13,6 @@ import polars as pl
 from transforms.arrival_log import Log
 from transforms.grace import CURVE, GRACE_US, sweep_of
 from transforms.grace_advice import ALLOWED_BEHIND, Advice, advise, percent, plain
-from transforms.lateness import look_alikes
-from transforms.lateness_rows import lateness_rows
 from transforms.schemas import PROFILE
 from transforms.spec import DEFAULT, StreamSpec
 
@@ -34,13 +32,12 @@ HEADER: Final = (
 
 @dataclass(frozen=True)
 class Report:
-    """The advice for each profile that rows use, and what else a person should know."""
+    """The advice for each profile that rows use, and the profiles that none does."""
 
     spec: StreamSpec
     rows: int
     advices: Sequence[Advice]
     unused: Sequence[str]
-    look_alikes: pl.DataFrame
 
     def as_table(self) -> pl.DataFrame:
         """Return the curves of all profiles, with what each point is."""
@@ -65,7 +62,6 @@ class Report:
             "rows": self.rows,
             "profiles": [advice.as_record() for advice in self.advices],
             "unused_profiles": list(self.unused),
-            "look_alikes": self.look_alikes.to_dicts(),
         }
 
 
@@ -88,8 +84,7 @@ def report(
             unused.append(profile)
         else:
             advices.append(advice)
-    alike = look_alikes(lateness_rows(log, tuple(spec.profiles.named)))
-    return Report(spec, log.size, advices, unused, alike)
+    return Report(spec, log.size, advices, unused)
 
 
 def with_graces(spec: StreamSpec, graces: Mapping[str, int]) -> StreamSpec:

@@ -68,6 +68,9 @@ SOURCE_ROOT: Final = "source_root"
 TARGET_ROOT: Final = "target_root"
 NUMBER: Final = "publication_number"
 SUMMARY: Final = "summary"
+# Columns of `grace_advice`, beside the curves: the arrival partitions that they were read off.
+FIRST_PARTITION: Final = "first_partition"
+LAST_PARTITION: Final = "last_partition"
 # Columns of `published_windows` and `amended_windows`: how many windows of a name there are.
 WINDOWS: Final = "windows"
 
@@ -99,6 +102,9 @@ _PROOFS: Final = pl.Schema(
         SUMMARY: pl.String(),
     }
 )
+_ADVICE: Final = pl.Schema(
+    {**ADVICE_SCHEMA, **dict.fromkeys((FIRST_PARTITION, LAST_PARTITION), pl.String())}
+)
 _COUNTS: Final = pl.Schema({schemas.WINDOW: pl.String(), WINDOWS: pl.Int64()})
 
 _MARKED: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
@@ -121,7 +127,7 @@ _PLAIN: Final[Mapping[str, Callable[[StreamSpec], pl.Schema]]] = {
     schemas.WINDOW_HISTORY: schemas.window_history_schema,
     schemas.PUBLICATION_STAMPS: lambda _: _STAMPS,
     schemas.LATENESS_PROFILE: lambda _: PROFILE_SCHEMA,
-    schemas.GRACE_ADVICE: lambda _: ADVICE_SCHEMA,
+    schemas.GRACE_ADVICE: lambda _: _ADVICE,
 }
 # All that a stream may have in the lake.
 STORED_TABLES: Final = (*_MARKED, *_PLAIN, schemas.SOURCE_FILES)

@@ -3,9 +3,9 @@
 Here belongs how the sweep and its advice are told. What is computed is in ``orchestration.grace``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,11 +15,14 @@ from orchestration.specs import load_specs
 from transforms.errors import UsageError
 
 if TYPE_CHECKING:
+    from assets.arrivals import Arrivals
     from transforms.grace_advice import Advice
     from transforms.grace_report import Report
+    from transforms.lateness_hints import Hint
     from transforms.spec import StreamSpec
 
 SPEC_ENDINGS: Final = (".yaml", ".yml")
+SHOWN_KEYS: Final = 30
 
 
 def command(
@@ -40,26 +43,49 @@ def command(
             "--allow", min=0, max=100, metavar="PERCENT", help="Rows left behind, at most."
         ),
     ] = 1.0,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="P", help="Look at all arrivals from this partition, or time, on."
+        ),
+    ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Sweep grace over the arrivals: dead letters against delay, the knee, what to choose.
 
-    Every candidate is judged as reordering all arrivals from the start would judge it, with room
-    for all rows; nothing is changed.
+    Every candidate is judged as reordering these arrivals from the first would judge it, with room
+    for all rows; nothing is changed. Of a stream in the lake the newest partitions are looked at,
+    five million rows of them, unless --from says where to begin.
     """
     # Polars and Dagster take their time to import; a wrong name need not wait for them.
     from orchestration import grace  # noqa: PLC0415
     from transforms.grace_report import report  # noqa: PLC0415
+    from transforms.lateness import lateness_profile  # noqa: PLC0415
+    from transforms.lateness_hints import hints  # noqa: PLC0415
 
     spec = spec_of(stream, inputs or [])
     graces = grace.parse_graces(spec, tried or [])
+    if inputs and since is not None:
+        raise UsageError("--from goes with a stream in the lake; of files all rows are looked at")
     if inputs:
-        log, until_us = grace.log_of_files(spec, inputs), None
+        log, until_us, where = grace.log_of_files(spec, inputs), None, {}
     else:
-        log, until_us = grace.log_of_lake(Settings.from_environment(), spec)
+        stored = grace.arrivals_of_lake(Settings.from_environment(), spec, since)
+        log, until_us, where = stored.log, stored.until_us, partitions(stored)
     found = report(spec, log, until_us=until_us, tried=graces, allowed=allowed / 100)
-    show(found.as_record(), lines(found), as_json=as_json)
+    odd = hints(lateness_profile(log, tuple(spec.profiles.named)))
+    result = {**found.as_record(), **where, "keys_to_look_at": [hint._asdict() for hint in odd]}
+    show(result, [*lines(found, where), *odd_keys(odd)], as_json=as_json)
+
+
+def partitions(stored: "Arrivals") -> dict[str, Any]:
+    """Return which arrival partitions were looked at."""
+    return {
+        "first_partition": stored.partitions[0],
+        "last_partition": stored.partitions[-1],
+        "partitions_left_out": stored.left_out,
+    }
 
 
 def spec_of(stream: str, inputs: Sequence[str]) -> "StreamSpec":
@@ -79,19 +105,32 @@ def spec_of(stream: str, inputs: Sequence[str]) -> "StreamSpec":
     return load_spec(text, file=stream)
 
 
-def lines(report: "Report") -> Iterator[str]:
+def lines(report: "Report", where: Mapping[str, Any]) -> Iterator[str]:
     """Tell it to people."""
-    yield f"{report.spec.name}: {report.rows:,} rows"
+    yield f"{report.spec.name}: {report.rows:,} rows{of_partitions(where)}"
     for advice in report.advices:
         yield ""
         yield from profile_lines(advice)
     for profile in report.unused:
         yield f"profile {profile}: no row uses it"
-    for alike in report.look_alikes.to_dicts():
-        yield (
-            f"key {alike['key']} looks like a key of profile {alike['looks_like']}:"
-            " its delays are unlike those of its own"
-        )
+
+
+def of_partitions(where: Mapping[str, Any]) -> str:
+    """Say which partitions were looked at; nothing of files."""
+    if not where:
+        return ""
+    told = f", arrived in {where['first_partition']} to {where['last_partition']}"
+    left_out = where["partitions_left_out"]
+    return (
+        f"{told}; {left_out:,} partitions before that are left out (--from)" if left_out else told
+    )
+
+
+def odd_keys(odd: Sequence["Hint"]) -> Iterator[str]:
+    """Tell which keys to look at; of many, how many more there are."""
+    yield from (hint.words for hint in odd[:SHOWN_KEYS])
+    if len(odd) > SHOWN_KEYS:
+        yield f"and {len(odd) - SHOWN_KEYS:,} more such keys: --json has all"
 
 
 def profile_lines(advice: "Advice") -> Iterator[str]:

@@ -115,6 +115,11 @@ def of_difference(figures: Mapping[str, Any] | None) -> Iterator[str]:
             f" as authoritative at first, {figures['windows_off_now']:,} are not now;"
             f" equal at the latest {minutes:,.1f} minutes of arrivals later"
         )
+        largest = figures["largest"]
+        for when in ("first", "now"):
+            off = {name: most[when] for name, most in largest.items() if most[when]}
+            told = ", ".join(f"{name} {most:,.6g}" for name, most in off.items())
+            yield f"  farthest off {'at first' if when == 'first' else 'now'}: {told or 'nothing'}"
 
 
 def of_stream(result: Mapping[str, Any]) -> Iterator[str]:

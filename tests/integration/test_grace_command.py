@@ -1,17 +1,31 @@
 """The command `grace`: over files before there is a lake, over the lake; and the assets."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import polars as pl
 import pytest
 
+from assets import arrivals, grace, lateness
+from assets.partitions import Axis
+from assets.staging import stage
+from assets.stores.intake import Intake
+from assets.stores.lake import Lake
+from assets.stores.tables import EVENT_TABLES
 from orchestration.cli import main
+from orchestration.definitions import build_defs
+from orchestration.jobs import advice_job
+from orchestration.specs import load_specs
 from samples import fleet
+from transforms.grace_report import with_graces
 from transforms.schemas import GRACE_ADVICE, LATENESS_PROFILE
+from transforms.spec import StreamSpec
 
+LAST = "2024-05-02-00:00"
 SPEC = Path(__file__).parents[2] / "streams" / "fleet.yaml"
 
 
@@ -120,36 +134,88 @@ def test_the_lake_is_read_once_it_is_filled(
         assert [one[name] for name in same] == [other[name] for name in same]
 
 
-def keep_advice(home: Path) -> None:
-    """Stage the stream, and keep both tables as the assets do."""
-    from assets import grace, lateness  # noqa: PLC0415
-    from assets.partitions import Axis  # noqa: PLC0415
-    from assets.staging import stage  # noqa: PLC0415
-    from assets.stores.intake import Intake  # noqa: PLC0415
-    from assets.stores.lake import Lake  # noqa: PLC0415
-    from assets.stores.tables import EVENT_TABLES  # noqa: PLC0415
-    from orchestration.specs import load_specs  # noqa: PLC0415
-
+def staged(home: Path, last: str) -> tuple[StreamSpec, Lake, Axis]:
+    """Stage the stream up to a partition."""
     spec = load_specs(home / "streams").stream("fleet")
     lake, axis = Lake(str(home / "lake"), event_tables=EVENT_TABLES), Axis.of_arrivals(spec)
-    list(stage(spec, lake, Intake(lake, home, spec), axis, axis.up_to("2024-05-02-00:00")))
+    list(stage(spec, lake, Intake(lake, home, spec), axis, axis.up_to(last)))
+    return spec, lake, axis
+
+
+def keep_advice(home: Path) -> None:
+    """Stage the stream, and keep both tables as the assets do."""
+    spec, lake, axis = staged(home, LAST)
     found = grace.advise_on_grace(spec, lake, axis)
     table = lateness.profile_lateness(spec, lake, axis)
     stored = {name: lake.scan("fleet", name).collect() for name in (GRACE_ADVICE, LATENESS_PROFILE)}
     assert stored[GRACE_ADVICE].equals(found.as_table())
     assert stored[LATENESS_PROFILE].equals(table)
-    assert "profile_satellite" in grace.figures(found)
-    assert "delays" in lateness.figures(table)
+    assert {"profile_satellite", "arrivals"} <= set(found.figures())
+    assert {"delays", "keys_to_look_at"} <= set(lateness.figures(table))
+
+
+def test_of_a_long_stream_the_newest_partitions_are_looked_at_unless_one_says_from_where(
+    installed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged(installed, LAST)
+    every = told(capsys, "fleet")
+    assert (every["first_partition"], every["partitions_left_out"]) == ("2024-05-01-00:00", 0)
+    monkeypatch.setattr(arrivals, "LATEST_ROWS", every["rows"] // 3)
+    some = told(capsys, "fleet")
+    assert every["rows"] // 4 < some["rows"] <= every["rows"] // 3
+    assert (some["last_partition"], some["partitions_left_out"] > 15) == (LAST, True)
+    assert told(capsys, "fleet", "--from", "2024-05-01") == every
+    assert told(capsys, "fleet", "--from", LAST)["first_partition"] == LAST
+    assert main(["grace", "fleet"]) == 0
+    left_out = f"{some['partitions_left_out']} partitions before that are left out (--from)"
+    assert left_out in capsys.readouterr().out.splitlines()[0]
+
+
+def test_from_is_about_what_is_stored(
+    installed: Path, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    staged(installed, LAST)
+    assert main(["grace", "fleet", "--from", "2024-06-01"]) == 3
+    assert f"the last partition is {LAST}, before 2024-06-01-00:00" in capsys.readouterr().err
+    assert main(["grace", *of_files(files), "--from", LAST]) == 2
+    assert "of files all rows are looked at" in capsys.readouterr().err
+
+
+def test_a_partition_larger_than_all_that_is_looked_at_is_looked_at() -> None:
+    rows = {"a": 10, "b": arrivals.LATEST_ROWS + 1}
+    assert arrivals.newest(["a", "b"], rows) == ["b"]
+    assert arrivals.newest(["a"], rows) == ["a"]
+    assert arrivals.newest([], rows) == []
+
+
+def test_advice_is_due_where_there_is_none_where_much_has_come_since_and_where_a_grace_changed(
+    home: Path, tmp_path: Path
+) -> None:
+    for folder in ("landing", "streams"):
+        shutil.copytree(home / folder, tmp_path / folder)
+    spec, lake, axis = staged(tmp_path, "2024-05-01-05:00")
+    assert grace.is_due(spec, lake, axis)
+    grace.advise_on_grace(spec, lake, axis)
+    assert not grace.is_due(spec, lake, axis)
+    staged(tmp_path, "2024-05-01-06:00")
+    assert not grace.is_due(spec, lake, axis)
+    staged(tmp_path, "2024-05-01-09:00")
+    assert grace.is_due(spec, lake, axis)
+    grace.advise_on_grace(spec, lake, axis)
+    assert not grace.is_due(spec, lake, axis)
+    assert grace.is_due(with_graces(spec, {"lorawan": 1}), lake, axis)
+    # No row uses it, so there is no curve that could be of another grace.
+    assert not grace.is_due(with_graces(spec, {"default": 1}), lake, axis)
+
+
+def test_of_a_stream_that_nothing_came_of_no_advice_is_due(home: Path, tmp_path: Path) -> None:
+    spec = load_specs(home / "streams").stream("fleet")
+    lake = Lake(str(tmp_path), event_tables=EVENT_TABLES)
+    assert not grace.is_due(spec, lake, Axis.of_arrivals(spec))
 
 
 def test_the_assets_have_a_job_of_their_own() -> None:
-    import dagster as dg  # noqa: PLC0415
-
-    from orchestration.definitions import build_defs  # noqa: PLC0415
-    from orchestration.jobs import advice_job  # noqa: PLC0415
-    from transforms.spec import load_spec  # noqa: PLC0415
-
-    spec = load_spec(SPEC.read_text(), file=str(SPEC))
+    spec = load_specs(SPEC.parent).stream("fleet")
     job = build_defs(specs={"fleet": spec}).resolve_job_def(advice_job("fleet"))
     keys = {dg.AssetKey(["fleet", name]) for name in (GRACE_ADVICE, LATENESS_PROFILE)}
     assert set(job.asset_layer.executable_asset_keys) == keys

@@ -304,6 +304,11 @@ def test_a_run_tells_of_each_track_and_how_far_it_is_off(
         "windows_off_at_first": 1,
         "windows_off_now": 0,
         "equal_after_us": 50 * 60_000_000,
+        "largest": {
+            "event_count": {"first": 1.0, "now": 0.0},
+            "level_count": {"first": 1.0, "now": 0.0},
+            "level_sum": {"first": 8.0, "now": 0.0},
+        },
     }
     assert main(["run", "gauge"]) == 0
     words = capsys.readouterr().out
