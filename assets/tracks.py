@@ -22,6 +22,7 @@ from assets.steps import Done, Stores, step
 from assets.stores.lake import Lake, Slot
 from assets.stores.marks import Mark, changes, digest_of
 from assets.stores.tables import unit_of
+from transforms.durations import MINUTE_US
 from transforms.schemas import (
     AMENDED_WINDOWS,
     PUBLISHED_WINDOWS,
@@ -30,7 +31,13 @@ from transforms.schemas import (
 )
 from transforms.spec import StreamSpec
 from transforms.spec_tracks import AUTHORITATIVE
-from transforms.tracks import TRACK, convergence, largest_differences, track_difference
+from transforms.tracks import (
+    EQUAL_AFTER_US,
+    TRACK,
+    convergence,
+    largest_differences,
+    track_difference,
+)
 
 DESCRIPTION: Final = "How far each revision of a track is off what the authoritative one says now."
 
@@ -46,15 +53,20 @@ class Difference:
         """Return what the UI shows of the partition."""
         told: Metadata = {ROWS: self.rows.height}
         for row in convergence(self.rows).to_dicts():
-            track = row.pop(TRACK)
+            track, after_us = row.pop(TRACK), row.pop(EQUAL_AFTER_US)
             told |= {f"{track}_{name}": figure for name, figure in row.items()}
+            told[f"{track}_equal_after_minutes"] = round((after_us or 0) / MINUTE_US, 1)
         largest = largest_differences(self.rows).to_dicts()
         return {**told, "largest_differences": dg.MetadataValue.md(_as_markdown(largest))}
 
 
 def _as_markdown(largest: Sequence[dict[str, Any]]) -> str:
     lines = ["| track | published | first | now |", "| --- | --- | --: | --: |"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(str, row.values()))} |" for row in largest)])
+    return "\n".join([*lines, *(f"| {' | '.join(map(_cell, row.values()))} |" for row in largest)])
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def compare_tracks(

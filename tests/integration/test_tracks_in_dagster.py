@@ -193,7 +193,10 @@ def test_every_asset_of_a_track_is_shown_with_its_figures(river: Runner) -> None
         ).records
         assert records[0].asset_materialization is not None
         shown = records[0].asset_materialization.metadata
-    assert {"fast_windows", "fast_windows_off_now", "largest_differences"} <= set(shown)
+    assert {"fast_windows", "fast_windows_off_now", "fast_equal_after_minutes"} <= set(shown)
+    assert re.search(
+        r"\| fast \| event_count \| \d+ \| 0 \|", str(shown["largest_differences"].value)
+    )
 
 
 def test_the_graph_has_one_staging_and_two_of_all_else(river: Runner) -> None:
