@@ -139,11 +139,22 @@ def profile_lines(advice: "Advice") -> Iterator[str]:
 
     yield (
         f"profile {advice.profile}: {advice.in_force['rows']:,} rows of {advice.keys:,} keys"
-        f" over {advice.days:.3g} days; delay of windows {advice.window}"
+        f" over {span(advice.days)}; delay of windows {advice.window}"
     )
     yield from aligned([HEADER, *(cells(advice, point) for point in shown(advice))])
     yield from (f"  {words}" for words in advice.words)
     yield from (f"  warning: {words}" for words in advice.warnings)
+
+
+def span(days: float) -> str:
+    """Return how long the arrivals took; figures a day are of one hour at least."""
+    from transforms.durations import DAY_US, HOUR_US  # noqa: PLC0415
+    from transforms.grace_advice import plain  # noqa: PLC0415
+
+    if days >= 1:
+        return f"{days:.3g} days"
+    took_us = round(days * DAY_US)
+    return plain(took_us) if took_us > HOUR_US else "an hour at most"
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

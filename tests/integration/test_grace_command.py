@@ -1,6 +1,7 @@
 """The command `grace`: over files before there is a lake, over the lake; and the assets."""
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -219,3 +220,18 @@ def test_the_assets_have_a_job_of_their_own() -> None:
     job = build_defs(specs={"fleet": spec}).resolve_job_def(advice_job("fleet"))
     keys = {dg.AssetKey(["fleet", name]) for name in (GRACE_ADVICE, LATENESS_PROFILE)}
     assert set(job.asset_layer.executable_asset_keys) == keys
+
+
+def test_the_guide_leads_from_a_log_to_advice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (SPEC.parents[1] / "docs" / "choose-a-grace.md").read_text(encoding="utf-8")
+    section = guide.split("## From a log to advice")[1].split("\n## ")[0]
+    log, text = re.findall(r"```(?:csv|yaml)\n(.*?)```", section, re.DOTALL)
+    (tmp_path / "arrivals.csv").write_text(log)
+    (tmp_path / "my_stream.yaml").write_text(text)
+    words = ["grace", str(tmp_path / "my_stream.yaml"), "--input", str(tmp_path / "arrivals.csv")]
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "4 rows of 2 keys over an hour at most" in shown
+    assert "choose a grace of " in shown
