@@ -110,6 +110,16 @@ def test_faults_are_told_and_nothing_else(files: list[str], truth: pl.DataFrame)
     assert wrapped.rows() == turned.rows() != []
 
 
+def test_a_clock_that_restarts_is_told_where_no_floor_rejects_its_rows(
+    files: list[str], truth: pl.DataFrame
+) -> None:
+    log = log_of_files(spec().model_copy(update={"earliest_event_us": None}), files)
+    table = lateness_profile(log, tuple(spec().profiles.named)).filter(pl.col("clock_jumps") > 0)
+    (reset,) = truth.filter(fault="reset")["sensor"].unique()
+    # Once down, once up again.
+    assert table.select("name", "clock_jumps").rows() == [(reset, 2)]
+
+
 def test_every_kind_is_on_every_link() -> None:
     made = fleet_of(64, seed=1)
     pairs = set(zip(made.kind.tolist(), made.carrier.tolist(), strict=True))
