@@ -79,7 +79,10 @@ def amend(
         complete = _complete(unit, spec, axis)
         for chunk in _chunks(history, unit, partitions):
             stored = history.read(chunk)
-            said = history.append(_revisions(history, unit, stored, chunk, complete), run_id)
+            revisions = _revisions(history, unit, stored, chunk, complete)
+            # A mark of before would vouch for them, should its reasons come back after a kill.
+            unit.withdraw(history.by_partition(revisions).keys())
+            said = history.append(revisions, run_id)
             everything = pl.concat([stored, said])
             given = publish(sink, spec, history.with_partition(everything)).figures
             of_partition = history.by_partition(said)

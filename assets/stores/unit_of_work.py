@@ -115,6 +115,15 @@ class UnitOfWork:
         view.put(slot, file)
         return True
 
+    def withdraw(self, partitions: Collection[str]) -> None:
+        """Commit at once that marked partitions are absent, whatever they were made from.
+
+        For work that leaves something behind before its mark is set: cut short, it is done again.
+        """
+        self.flush()
+        files = select(self.lake.files(self.stream, self.marked), partitions, None)
+        self._commit(self.marked, Change((), files))
+
     def finish(self) -> None:
         """Say that a partition is complete, mark and all; a chunk that is full is committed."""
         views = self._views.values()

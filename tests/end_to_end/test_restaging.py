@@ -38,6 +38,7 @@ def row(at: int, came: int, station: str = "s1") -> Row:
 ON_TIME = [row(at, at + 10) for at in range(0, 2 * DAY_S, 7_200)]
 # All windows of a late row are closed when it comes, so no first publication knows of it.
 LATE = row(1_800, DAY_S + 14_405)
+LATER = row(1_860, DAY_S + 14_406)
 # A day in which this station said nothing in time: reconciliation publishes its windows first.
 SILENT = [row(-DAY_S, 20, "s2"), row(DAY_S + 7_200, DAY_S + 7_210, "s2")]
 NEVER_SEEN = row(DAY_S // 4, DAY_S + 7_220, "s2")
@@ -77,18 +78,24 @@ def test_what_late_rows_changed_changes_back_when_they_are_taken_back(
     assert said_now(home).equals(before)
 
 
-def test_rows_taken_back_after_an_amendment_was_cut_short_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "before", [[], [LATE], [LATER]], ids=["nothing late", "one row late", "another row late"]
+)
+def test_a_source_put_back_after_an_amendment_was_cut_short_is_reconciled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: list[Row]
 ) -> None:
     def cut_short(*_: object) -> None:
         raise KeyboardInterrupt
 
+    home = take_in(tmp_path / "a", {"a": ON_TIME, "b": before})
+    said = said_now(home)
     with monkeypatch.context() as cut:
         cut.setattr(reconcile, "publish", cut_short)
         with pytest.raises(KeyboardInterrupt):
-            take_in(tmp_path / "a", {"a": ON_TIME, "b": [LATE]})
-    home = take_in(tmp_path / "a", {"b": []})
-    assert said_now(home).equals(said_now(take_in(tmp_path / "b", {"a": ON_TIME, "b": []})))
+            take_in(home, {"b": [LATE, LATER]})
+    take_in(home, {"b": before})
+    assert said_now(home).equals(said)
+    assert said.equals(said_now(take_in(tmp_path / "b", {"a": ON_TIME, "b": before})))
 
 
 def corrected(random: Random, rows: list[Row]) -> list[Row]:
