@@ -7,19 +7,21 @@ Which revisions are needed is the business of ``transforms.publication`` and
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import polars as pl
 
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.publishing.delivery import Sink
-from assets.stores.tables import by_shard
+from assets.stores.tables import by_shard, unit_of
 from assets.stores.targets.target import Target
 from transforms.errors import UsageError
 from transforms.publication import stamped
 from transforms.schemas import (
+    AMENDED_WINDOWS,
     EVENT_PARTITION,
     REVISION,
     WINDOW_HISTORY,
@@ -29,6 +31,9 @@ from transforms.schemas import (
 )
 from transforms.spec import StreamSpec
 from transforms.spec_partitions import GRAIN_US
+
+# So many revisions are read at a time.
+CHUNK_ROWS: Final = 200_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,21 @@ class History:
             return window_history_schema(self.spec).to_frame()
         rows = self.lake.scan(self.spec.name, WINDOW_HISTORY, partitions=partitions, shard=shard)
         return rows.collect()
+
+    def chunks(self, partitions: Collection[str]) -> Iterator[pl.DataFrame]:
+        """Yield the revisions of event partitions, whole ones, so many at a time as memory likes.
+
+        The files of the lake are listed once, however many partitions there are.
+        """
+        unit = unit_of(self.lake, self.spec, AMENDED_WINDOWS)
+        rows, chunk, size = unit.rows(WINDOW_HISTORY), list[str](), 0
+        for partition in self.events.in_order(partitions):
+            chunk.append(partition)
+            size += rows.get(partition, 0)
+            if size >= CHUNK_ROWS:
+                yield unit.read(WINDOW_HISTORY, partitions=chunk)
+                chunk, size = [], 0
+        yield unit.read(WINDOW_HISTORY, partitions=chunk)
 
     def append(self, revisions: pl.DataFrame, run_id: str) -> pl.DataFrame:
         """Keep revisions, as said now by this run; returns them as they are kept."""

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any, Final
 
 import dagster as dg
@@ -30,8 +29,9 @@ from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.marks import Mark, require_mark
-from assets.stores.parity.engine import Options
-from assets.stores.parity.stream_proof import StreamProof, StreamSides
+from assets.stores.parity.options import Options, Wanted
+from assets.stores.parity.side import READING, Reading
+from assets.stores.parity.stream_proof import Kept, StreamProof, StreamSides
 from assets.stores.tables import (
     NUMBER,
     SOURCE_ROOT,
@@ -44,17 +44,19 @@ from assets.stores.tables import (
     unit_of,
 )
 from assets.verdicts import Verdict, blocking_check
+from transforms.parity_grid import Cut, Grid
 from transforms.parity_proof import Partition, Proof
 from transforms.parity_verdict import Verdict as Finding
-from transforms.parity_waivers import Waiver
 from transforms.schemas import (
     AMENDED_WINDOWS,
     PUBLISHED_WINDOWS,
+    STORED_NAMES,
     TARGET_PARITY,
     WINDOW_HISTORY,
+    WINDOW_START_US,
 )
 from transforms.spec import StreamSpec
-from transforms.spec_fields import format_instant
+from transforms.spec_partitions import GRAIN_US
 
 DESCRIPTION: Final = "Proof that the target holds what was published for this day of events."
 CHECK: Final = "the_target_equals_the_lake_to_the_bit"
@@ -109,7 +111,8 @@ def prove_partitions(
     spec = history.spec
     unit = unit_of(history.lake, spec, TARGET_PARITY)
     rows = unit.rows(WINDOW_HISTORY)
-    found = sides(history, targets).prove(partitions, options(history.events, partitions))
+    today = Options(datetime.now(UTC).date(), grid=grid(history, partitions))
+    found = sides(history, targets).prove(partitions, today)
     with unit:
         for partition in _each(found, partitions):
             row = _row(spec, found, partition)
@@ -119,14 +122,7 @@ def prove_partitions(
         unit.flush()
 
 
-def prove_stream(
-    spec: StreamSpec,
-    resources: Mapping[str, Any],
-    waivers: tuple[Waiver, ...],
-    approved: int | None,
-    *,
-    mend: bool,
-) -> Proof:
+def prove_stream(spec: StreamSpec, resources: Mapping[str, Any], wanted: Wanted) -> Proof:
     """Prove all that was ever published, and that nothing else is in the target; repair it if told.
 
     Nobody writes to the stream meanwhile.
@@ -134,39 +130,27 @@ def prove_stream(
     history = History(resources["lake"], spec, Axis.of_events(spec))
     locks: Locks = resources["locks"]
     with locks.of(spec.staged_as)():
-        published = unit_of(history.lake, spec, TARGET_PARITY).partitions(WINDOW_HISTORY)
-        partitions = history.events.in_order(published)
-        everything = options(history.events, partitions, elsewhere=True)
-        how = replace(everything, waivers=waivers)
-        both = sides(history, resources["targets"])
-        found = both.repair(partitions, how, approved) if mend else both.prove(partitions, how)
-    return found.proof
+        rows = unit_of(history.lake, spec, TARGET_PARITY).rows(WINDOW_HISTORY)
+        partitions = history.events.in_order(rows)
+        how = replace(wanted.options, grid=grid(history, partitions, rest=ELSEWHERE))
+        both = sides(history, resources["targets"], wanted.how)
+        if wanted.mend:
+            return both.repair(partitions, how, wanted.approved).proof
+        kept = Kept(wanted.resume, rows) if wanted.resume else None
+        return both.prove(partitions, how, kept).proof
 
 
-def sides(history: History, targets: Targets) -> StreamSides:
+def sides(history: History, targets: Targets, how: Reading = READING) -> StreamSides:
     """Return what a proof of the stream reads."""
     spec = history.spec
-    label = f"lake of {spec.name}"
-    return StreamSides(spec, targets.sink_of(spec), label, lambda name: history.read([name]))
+    return StreamSides(spec, targets.sink_of(spec), f"lake of {spec.name}", history.chunks, how)
 
 
-def options(events: Axis, partitions: Iterable[str], *, elsewhere: bool = False) -> Options:
-    """Return how partitions are proved: by the starts of their windows."""
-    wanted = events.in_order(partitions)
-    conditions = {name: condition(events, name, name) for name in wanted}
-    if elsewhere:
-        ranges = [condition(events, first, last) for first, last in _stretches(events, wanted)]
-        conditions[ELSEWHERE] = " and ".join(f"not ({where})" for where in ranges) or "true"
-    return Options(datetime.now(UTC).date(), conditions=conditions)
-
-
-def condition(events: Axis, first: str, last: str) -> str:
-    """Return the SQL, of either engine, that picks the windows of partitions in a row."""
-    ends = f"window_start < timestamptz '{format_instant(events.bounds(last).end_us)}'"
-    if events.previous(first) is None:  # it holds whatever was before, too
-        return ends
-    start = format_instant(events.bounds(first).start_us)
-    return f"window_start >= timestamptz '{start}' and {ends}"
+def grid(history: History, partitions: Iterable[str], *, rest: str = "") -> Grid:
+    """Return where partitions are: windows by their start, on the grid of the event partitions."""
+    events, grain_us = history.events, GRAIN_US[history.spec.events.grain]
+    cut = Cut(STORED_NAMES[WINDOW_START_US], history.spec.events.start_us, grain_us)
+    return Grid(cut, {events.position(name): name for name in events.in_order(partitions)}, rest)
 
 
 def unproved(history: History) -> list[str]:
@@ -191,18 +175,6 @@ def stored_proofs(spec: StreamSpec, lake: Lake, partitions: Iterable[str]) -> It
 def _made_from(rows: dict[str, int], partition: str) -> str:
     # History is only added to, so the number of its rows tells one state from another.
     return str(rows.get(partition, 0))
-
-
-def _stretches(events: Axis, partitions: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Join partitions that follow one another."""
-    breaks = [
-        index
-        for index, (left, right) in enumerate(pairwise(partitions), start=1)
-        if events.position(right) != events.position(left) + 1
-    ]
-    for start, end in pairwise([0, *breaks, len(partitions)]):
-        if end > start:
-            yield partitions[start], partitions[end - 1]
 
 
 def _each(found: StreamProof, partitions: Sequence[str]) -> list[Partition]:

@@ -24,9 +24,10 @@ import psutil
 from adbc_driver_postgresql import dbapi
 
 from assets.stores.parity.duckdb_side import DuckDBSide
-from assets.stores.parity.engine import Options, prove
+from assets.stores.parity.engine import prove
+from assets.stores.parity.options import Options
 from assets.stores.parity.postgres_side import PostgresSide
-from assets.stores.parity.side import Side
+from assets.stores.parity.side import Reading, Side
 from assets.stores.targets.postgres_target import PostgresTarget
 from benchmarks.machine import facts
 from benchmarks.measure import PeakOfProcess
@@ -66,7 +67,7 @@ class Place:
 
     def target(self, *, pushdown: bool = False) -> PostgresSide:
         """The rows that are there."""
-        return PostgresSide(self.dsn, '"windows"', pushdown=pushdown)
+        return PostgresSide(self.dsn, '"windows"', Reading(push_down=pushdown))
 
 
 def made(dsn: str, folder: Path, rows: int) -> Place:

@@ -9,9 +9,11 @@ from pathlib import Path
 import duckdb
 from postgres_server import Server
 
-from assets.stores.parity.engine import Options, prove
+from assets.stores.parity.engine import prove
+from assets.stores.parity.options import Options
 from assets.stores.parity.places import side_at
 from assets.stores.parity.repair import repair
+from assets.stores.parity.side import Reading
 from transforms.canonical import ColumnType
 from transforms.parity_contract import Wish
 from transforms.parity_proof import Proof
@@ -77,10 +79,10 @@ def compared(
 ) -> Proof:
     """The proof of two places."""
     wish = Wish(key, nullable, left_out, types)
-    chosen = options or Options(TODAY)
+    chosen, how = options or Options(TODAY), Reading(pushdown, 128)
     with (
-        side_at(source, {}, pushdown=pushdown, memory_mib=128) as left,
-        side_at(target, {}, pushdown=pushdown, memory_mib=128) as right,
+        side_at(source, {}, how) as left,
+        side_at(target, {}, how) as right,
     ):
         proof = prove(left, right, wish, chosen)
         return repair(left, right, proof, chosen, approved) if mend else proof

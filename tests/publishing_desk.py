@@ -7,7 +7,7 @@ from typing import Self
 
 import polars as pl
 
-from assets.stores.parity.side import Side
+from assets.stores.parity.side import READING, Reading, Side
 from assets.stores.publishing.delivery import Retries, Sink
 from assets.stores.targets.target import Published, Target
 from transforms.batch_size import BatchSize
@@ -139,8 +139,8 @@ class Moody:
     def refused(self, stream: str) -> frozenset[bytes]:
         return self.inner.refused(stream)
 
-    def side(self, stream: str) -> Side:
-        return self.inner.side(stream)
+    def side(self, stream: str, how: Reading = READING) -> Side:
+        return self.inner.side(stream, how)
 
     def current(self, stream: str) -> pl.DataFrame:
         return self.inner.current(stream)

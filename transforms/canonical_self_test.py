@@ -17,7 +17,7 @@ from transforms.canonical_vectors import (
     SEPARATOR_ROWS,
     VECTORS,
 )
-from transforms.parity_cells import Cells, cells_of, root
+from transforms.parity_cells import Cells, Print, cells_of, root
 from transforms.parity_contract import Column, Contract, RefusedError, Role
 from transforms.parity_faults import digests_of
 from transforms.parity_sql import Relation
@@ -64,6 +64,12 @@ def check_example(path: str, cells: Cells) -> None:
     right = found == EXAMPLE_CELLS and fingerprint.startswith(EXAMPLE_FINGERPRINT)
     if not (right and whole.startswith(EXAMPLE_ROOT)):
         raise RefusedError([f"self-test of {path}: the example has cells {found}, root {whole}"])
+
+
+def check_prints(source: Print, target: Print) -> None:
+    """The prints of the row of all vectors, by the path of each side."""
+    if source != target:
+        raise RefusedError([f"self-test of hashing: the vectors are {source} and {target}"])
 
 
 def check_oracle() -> str:

@@ -112,6 +112,11 @@ def postgres_bucket(digest: str) -> str:
     return f"(get_byte({digest}, 0) | ((get_byte({digest}, 1) & 15) << 8))"
 
 
+def postgres_micros(column: str) -> str:
+    """A finite instant as microseconds since 1970, a numeric."""
+    return f"(extract(epoch from {column})::numeric * 1000000)"
+
+
 # --- DuckDB -------------------------------------------------------------------------------------
 
 
@@ -154,6 +159,37 @@ def _duckdb_native(kind: ColumnType, column: str) -> str:  # noqa: PLR0911 - one
             return _duckdb_text(_duckdb_decimal(kind, column))
         case Kind.UUID:
             return f"{column}::BLOB"
+
+
+def duckdb_plain(kind: ColumnType, column: str, storage: Storage = Storage.NATIVE) -> str:
+    """A value that two rows share exactly if they share the column of a frame; cheap to hash.
+
+    Of the same type in every storage. Texts are bytes: a collation must not make them equal.
+    """
+    if storage is Storage.NATIVE:
+        match kind.kind:
+            case Kind.INT:
+                return f"{column}::BIGINT"
+            case Kind.BOOL | Kind.FLOAT | Kind.BYTES:
+                return column
+            case Kind.TEXT:
+                return f"encode({column})"
+            case Kind.DECIMAL:
+                return f"encode({_duckdb_decimal(kind, column)})"
+    return (
+        f"encode({column})" if storage is Storage.SPELLED else _duckdb_body(kind, column, storage)
+    )
+
+
+def duckdb_micros(column: str, storage: Storage) -> str:
+    """A finite instant as microseconds since 1970, a BIGINT."""
+    match storage:
+        case Storage.SENT:
+            return f"({column}::BIT::BIGINT + {MICROS_TO_2000})"
+        case Storage.MICROS:
+            return column
+        case _:
+            return f"epoch_us({column})"
 
 
 def _duckdb_finite(column: str, body: str, size: int) -> str:

@@ -27,6 +27,17 @@ class Cell(NamedTuple):
     dup: int
 
 
+class Print(NamedTuple):
+    """Rows in this process: their number, and the sums of two hashes of 64 bits of each.
+
+    Equal rows have equal prints; other rows have them with a chance of about 2^-64.
+    """
+
+    n: int
+    forward: int
+    backward: int
+
+
 EMPTY = Cell(0, _ZERO, _ZERO, 0)
 Cells = dict[int, Cell]
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from transforms.canonical import Kind
-from transforms.parity_cells import EMPTY, Cell, Cells, reading, root, total
+from transforms.parity_cells import EMPTY, Cell, Cells, Print, reading, root, total
 from transforms.parity_contract import Contract
 from transforms.parity_faults import Planted
 from transforms.parity_plan import Plan
@@ -27,7 +27,11 @@ _NORMALISED = {
 
 @dataclass(frozen=True)
 class Partition:
-    """The cells of both sides, read once."""
+    """The cells of both sides.
+
+    ``alike`` is the print that the rows of both sides have, where they were hashed in this process
+    and found equal: then the cells are made of the source, and the target's are the same.
+    """
 
     name: str
     source: Cells
@@ -35,6 +39,7 @@ class Partition:
     column: str | None = None  # the one whose values are the partitions; None: there is one
     resumed: bool = False
     condition: str = ""  # what picks it on either side, where no column does
+    alike: Print | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +213,7 @@ def _partition(partition: Partition) -> dict[str, Any]:
     return {
         "name": partition.name,
         "resumed": partition.resumed,
+        "target_by": "cells" if partition.alike is None else "print",
         "source": flat(partition.source),
         "target": flat(partition.target),
         "readings": {str(bucket): said for bucket, said in readings.items()},

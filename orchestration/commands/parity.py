@@ -7,18 +7,20 @@ or could not be judged. Here belong the options and the words for people; the pr
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from assets.stores.parity.engine import Options, prove
+from assets.stores.parity.engine import prove
 from assets.stores.parity.ledger import FileLedger
-from assets.stores.parity.places import side_at
+from assets.stores.parity.options import Options, Wanted
+from assets.stores.parity.places import sides_at
 from assets.stores.parity.repair import repair
-from assets.stores.parity.side import Side
+from assets.stores.parity.side import Reading, Side
 from orchestration.commands.result import AsJson, show
 from orchestration.settings import Settings
 from orchestration.specs import load_specs
@@ -90,33 +92,41 @@ def command(
 
     Bit for bit; shows what differs, repairs it when asked. Exit code 1: something differs.
     """
-    today = datetime.now(UTC).date()
-    accepted = _waivers(waivers)
+    _refuse_unused(mend=mend, resume=resume, approve_deletes=approve_deletes)
+    options = Options(datetime.now(UTC).date(), partition, _waivers(waivers), lag)
+    how = Reading(push_down, memory)
     if stream is not None:
-        _refuse_both(stream, source, target, key)
-        proof = _of_stream(stream, accepted, approve_deletes, mend=mend)
+        said = {"--source": source, "--target": target, "--key": key}
+        less = {"--leave-out": leave_out, "--type": types, "--partition": partition}
+        _refuse_said(stream, said | less)
+        proof = _of_stream(stream, Wanted(options, how, resume, mend, approve_deletes))
     else:
-        places = [
-            side_at(place, os.environ, pushdown=push_down, memory_mib=memory)
-            for place in _both(source, target)
-        ]
-        ledger = FileLedger(resume, *(place.label for place in places)) if resume else None
-        options = Options(today, partition, accepted, lag, ledger)
+        both = sides_at(_both(source, target), os.environ, how)
+        ledger = FileLedger(resume, *(side.label for side in both)) if resume else None
         wish = _wish(key or (), leave_out or (), types or ())
-        proof = _of_tables(places[0], places[1], wish, options, approve_deletes, mend=mend)
+        told = replace(options, ledger=ledger)
+        proof = _of_tables(both[0], both[1], wish, told, approve_deletes, mend=mend)
     if evidence is not None:
         evidence.write_text(json.dumps(proof.evidence()), encoding="utf-8")
     show(proof.summary(), lines(proof), as_json=as_json)
     return 0 if proof.holds() else 1
 
 
-def _refuse_both(
-    stream: str, source: str | None, target: str | None, key: Sequence[str] | None
-) -> None:
-    if source or target or key:
+def _refuse_said(stream: str, given: Mapping[str, object]) -> None:
+    """Raise UsageError for options about what a stream says itself."""
+    unused = [option for option, value in given.items() if value]
+    if unused:
         raise UsageError(
-            f"{stream} says what is compared: leave out --source, --target and --key, or the stream"
+            f"{stream} says what is compared: leave out {', '.join(unused)}, or the stream"
         )
+
+
+def _refuse_unused(*, mend: bool, resume: Path | None, approve_deletes: int | None) -> None:
+    """Raise UsageError for options that would be without effect."""
+    if approve_deletes is not None and not mend:
+        raise UsageError("--approve-deletes is for --repair: without it nothing is removed")
+    if resume is not None and mend:
+        raise UsageError("--resume: a repair reads everything anew; leave out one of the two")
 
 
 def _both(source: str | None, target: str | None) -> tuple[str, str]:
@@ -133,16 +143,14 @@ def _of_tables(
         return repair(source, target, proof, options, approved) if mend else proof
 
 
-def _of_stream(
-    name: str, waivers: tuple[Waiver, ...], approved: int | None, *, mend: bool
-) -> Proof:
+def _of_stream(name: str, wanted: Wanted) -> Proof:
     settings = Settings.from_environment()
     spec = load_specs(settings.streams).computed(name)
     # Dagster takes seconds to import; a wrong name need not wait for it.
     from assets.parity import prove_stream  # noqa: PLC0415
     from orchestration.resources import resources_of  # noqa: PLC0415
 
-    return prove_stream(spec, resources_of(settings), waivers, approved, mend=mend)
+    return prove_stream(spec, resources_of(settings), wanted)
 
 
 def _wish(key: Sequence[str], left_out: Sequence[str], types: Sequence[str]) -> Wish:

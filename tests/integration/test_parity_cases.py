@@ -3,7 +3,7 @@
 import pytest
 from parity_tables import STORES, TODAY, Tables, causes, compared, counts
 
-from assets.stores.parity.engine import Options
+from assets.stores.parity.options import Options
 from transforms.canonical import ColumnType
 from transforms.parity_proof import Proof
 from transforms.parity_waivers import Waiver

@@ -8,8 +8,8 @@ import pytest
 from parity_tables import STORES, TODAY, Tables, causes, compared, counts
 
 from assets.stores.parity import engine
-from assets.stores.parity.engine import Options
 from assets.stores.parity.ledger import FileLedger
+from assets.stores.parity.options import Options
 from transforms.parity_cells import Cells
 from transforms.parity_contract import Contract
 from transforms.parity_faults import Planted

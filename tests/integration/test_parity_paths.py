@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from parity_tables import Tables, compared, counts
 
-from assets.stores.parity.duckdb_side import DuckDBSide, FrameMaker
+from assets.stores.parity.duckdb_side import DuckDBSide
+from assets.stores.parity.frame_maker import Bulk, FrameMaker
 from assets.stores.parity.places import side_at
-from assets.stores.parity.side import Side
+from assets.stores.parity.side import Reading, Side
 from transforms import canonical_self_test
 from transforms.canonical import ColumnType, Kind
 from transforms.canonical_sql import Storage, duckdb_lane, postgres_lane
@@ -25,7 +26,7 @@ PAYLOAD_NAN = struct.unpack("<d", (0xFFF8_0000_0000_0001).to_bytes(8, "little"))
 @pytest.fixture(params=["duckdb", "postgres"])
 def side(request: pytest.FixtureRequest, tables: Tables) -> Iterator[Side]:
     place = tables.make(request.param, "k bigint")
-    with side_at(place, {}, pushdown=False, memory_mib=64) as opened:
+    with side_at(place, {}, Reading(memory_mib=64)) as opened:
         yield opened
 
 
@@ -102,7 +103,7 @@ def test_a_bulk_read_starts_at_once_and_holds_little(tables: Tables) -> None:
     place = tables.make(
         "postgres", "k bigint, v text", "select i, md5(i::text) from generate_series(1, 50000) i"
     )
-    with side_at(place, {}, pushdown=False, memory_mib=64) as side:
+    with side_at(place, {}, Reading(memory_mib=64)) as side:
         frames = side.rows(_contract(side), "true", None, None)
         first = next(frames)
         frames.close()
@@ -119,7 +120,7 @@ def test_the_lakes_microseconds_are_the_instants_of_the_target() -> None:
     instants = micros.select(pl.col("at").cast(pl.Datetime("us", "UTC")))
     maker = FrameMaker(64)
     by_storage = [
-        maker.cells(contract, frame.to_arrow().to_reader(), {"at": storage}).cells
+        maker.cells(contract, Bulk(frame.to_arrow().to_reader(), {"at": storage}))[0].cells
         for frame, storage in ((micros, Storage.MICROS), (instants, Storage.NATIVE))
     ]
     maker.close()

@@ -1,7 +1,7 @@
 import pytest
 from parity_tables import STORES, TODAY, Tables, compared, counts
 
-from assets.stores.parity.engine import Options
+from assets.stores.parity.options import Options
 from transforms.errors import UsageError
 from transforms.parity_waivers import Waiver
 

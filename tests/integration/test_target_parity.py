@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -15,6 +16,7 @@ from river import River, arrivals
 from assets.catalogue import asset_key
 from assets.history import Targets
 from assets.parity import CHECK, prove_partitions, prove_stream, unproved
+from assets.stores.parity.options import Options, Wanted
 from assets.stores.targets.postgres_target import PostgresTarget
 from assets.stores.targets.writers import publish
 from orchestration.cli import main
@@ -76,7 +78,8 @@ def change(river: River) -> Change:
 
 
 def proved(river: River, *, mend: bool = False, approved: int | None = None) -> Proof:
-    return prove_stream(river.spec, river.resources, (), approved, mend=mend)
+    wanted = Wanted(Options(datetime.now(UTC).date()), mend=mend, approved=approved)
+    return prove_stream(river.spec, river.resources, wanted)
 
 
 def counts(proof: Proof) -> dict[str, int]:

@@ -126,9 +126,9 @@ class Descent:
     ) -> None:
         self.moved_bytes += sums.moved_bytes
         if not again and not sums.agree_with(partition, buckets):
-            raise RefusedError(
-                [f"partition {partition.name}: rows changed after their cells were read; run again"]
-            )
+            why = f"partition {partition.name}: rows changed after their cells were read"
+            remedy = "run without what was resumed" if partition.resumed else "run again"
+            raise RefusedError([f"{why}; {remedy}"])
 
 
 def _mostly_bad(partition: Partition, buckets: Sequence[int]) -> bool:

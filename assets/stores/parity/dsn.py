@@ -66,6 +66,15 @@ def secrets_of(dsn: str) -> list[str]:
     return sorted(texts, key=len, reverse=True)
 
 
+def explained(error: Exception, dsn: str) -> str:
+    """The first line of what a server said, without any secret of the address."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    first = lines[0].split("ERROR:  ")[-1].removeprefix("IO: [libpq] ")
+    for secret in secrets_of(dsn):
+        first = first.replace(secret, "***")
+    return first
+
+
 def with_timeout(dsn: str, seconds: int = 10) -> str:
     """The same address, which gives up connecting after a while, unless it says so itself."""
     if _TIMEOUT in dsn:

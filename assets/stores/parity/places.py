@@ -5,38 +5,49 @@ belongs reading that text; what is done with a side is the engine.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from assets.stores.parity.dsn import SCHEMES, quoted_table, split_table
+from assets.stores.parity.dsn import SCHEMES, quoted_table, redacted, split_table
 from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.parity.postgres_side import PostgresSide
-from assets.stores.parity.side import Side, literal
+from assets.stores.parity.side import READING, Reading, Side, literal
 from transforms.errors import UsageError
 
 _DUCKDB = re.compile(r"(?:duckdb:)?(?P<path>.+?\.(?:duckdb|ddb|db))/(?P<table>[^/]+)")
-_ALLOWED = "postgresql://host/db/table, file.duckdb/table, files.parquet"
+_ALLOWED = "postgresql://host/db/table, env:DSN_VARIABLE/table, file.duckdb/table, files.parquet"
 
 
-def side_at(place: str, environment: Mapping[str, str], *, pushdown: bool, memory_mib: int) -> Side:
+def sides_at(
+    places: Iterable[str], environment: Mapping[str, str], how: Reading = READING
+) -> list[Side]:
+    """The sides that texts name; of a server that is to make the sums there must be one."""
+    sides = [side_at(place, environment, how) for place in places]
+    if how.push_down and all(side.in_process for side in sides):
+        raise UsageError("--push-down: no table is in PostgreSQL, so no server can make the sums")
+    return sides
+
+
+def side_at(place: str, environment: Mapping[str, str], how: Reading = READING) -> Side:
     """The side a text names. ``env:NAME/table`` takes a DSN, with its password, from a variable."""
-    text = _from_environment(place, environment)
-    if text.split("://")[0] in SCHEMES:
-        dsn, table = split_table(text)
-        return PostgresSide(dsn, table, pushdown=pushdown, memory_mib=memory_mib)
-    if text.endswith(".parquet"):
-        source = f"read_parquet({literal(text)})"
-        return DuckDBSide(text, ":memory:", source, memory_mib)
-    named = _DUCKDB.fullmatch(text)
+    if place.startswith("env:"):
+        return _in_environment(place, environment, how)
+    if place.split("://", maxsplit=1)[0] in SCHEMES:
+        return PostgresSide(*split_table(place), how)
+    here = replace(how, push_down=False)
+    if place.endswith(".parquet"):
+        return DuckDBSide(place, ":memory:", f"read_parquet({literal(place)})", here)
+    named = _DUCKDB.fullmatch(place)
     if named:
-        return DuckDBSide(text, named["path"], quoted_table(named["table"]), memory_mib)
-    raise UsageError(f"{place}: cannot tell where this table is; allowed: {_ALLOWED}")
+        return DuckDBSide(place, named["path"], quoted_table(named["table"]), here)
+    shown = redacted(place) if "://" in place else place
+    raise UsageError(f"{shown}: cannot tell where this table is; allowed: {_ALLOWED}")
 
 
-def _from_environment(place: str, environment: Mapping[str, str]) -> str:
-    if not place.startswith("env:"):
-        return place
+def _in_environment(place: str, environment: Mapping[str, str], how: Reading) -> Side:
     name, _, table = place.removeprefix("env:").partition("/")
-    if name not in environment:
+    if not environment.get(name):
         raise UsageError(f"{place}: the variable {name} is not set")
-    base, question, options = environment[name].partition("?")
-    return f"{base.rstrip('/')}/{table}{question}{options}"
+    if not table:
+        raise UsageError(f"{place}: name the table after the variable, as in env:{name}/table")
+    return PostgresSide(environment[name], quoted_table(table), how)

@@ -5,20 +5,30 @@ is short. With ``pushdown`` the server makes the cells itself and only sums trav
 are always pushed down: they move what differs.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import adbc_driver_manager
+import duckdb
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 
-from assets.stores.parity.dsn import redacted
-from assets.stores.parity.duckdb_side import FrameMaker
-from assets.stores.parity.side import Frames, Scan, as_frames, condition, literal, scan_of
+from assets.stores.parity.dsn import explained, redacted, with_timeout
+from assets.stores.parity.frame_maker import Bulk, FrameMaker
+from assets.stores.parity.side import (
+    READING,
+    Frames,
+    Prints,
+    Reading,
+    Scans,
+    as_frames,
+    literal,
+    scans_of,
+)
+from assets.stores.parity.sql_side import SQLSide
 from assets.stores.parity.staging import Stage
 from transforms.canonical_self_test import (
     EXAMPLE,
@@ -28,25 +38,19 @@ from transforms.canonical_self_test import (
     check_vectors,
     vectors,
 )
-from transforms.canonical_sql import quoted
 from transforms.canonical_types import Declared, postgres_column_type
 from transforms.errors import TargetError
+from transforms.parity_cells import Print
 from transforms.parity_contract import Contract, RefusedError
 from transforms.parity_repair_sql import DOOMED, STAGED, postgres_repair
-from transforms.parity_sql import (
-    PostgresDialect,
-    Relation,
-    bulk_query,
-    cells_query,
-    digests_query,
-    rows_query,
-)
+from transforms.parity_sql import PostgresDialect, Relation, bulk_query, cells_query, rows_query
 
 # The parallel plan and the JIT cost more CPU than they save on these queries.
 _SNAPSHOT = (
     "set transaction isolation level repeatable read, read only",
     "set local max_parallel_workers_per_gather = 0",
     "set local jit = off",
+    "set local synchronize_seqscans = off",
     "set local timezone = 'UTC'",
 )
 _BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
@@ -56,27 +60,24 @@ _COLUMNS = (
 )
 
 
-class PostgresSide:
+class PostgresSide(SQLSide):
     """``table`` is quoted, with its schema if it needs one."""
 
     takes_nul = False
     file: Path | None = None
 
-    def __init__(
-        self, dsn: str, table: str, *, pushdown: bool = False, memory_mib: int = 256
-    ) -> None:
-        self.label = f"{redacted(dsn)}/{table}"
+    def __init__(self, dsn: str, table: str, how: Reading = READING) -> None:
+        super().__init__(f"{redacted(dsn)}/{table}", table, PostgresDialect())
+        self.in_process = not how.push_down
         self._dsn = dsn
-        self._table = table
-        self._pushdown = pushdown
-        self._memory_mib = memory_mib
+        self._memory_mib = how.memory_mib
         self._open: dbapi.Connection | None = None
         self._frames: FrameMaker | None = None
 
     def __enter__(self) -> Self:
         """See ``Side``."""
         with self._explained():
-            self._open = dbapi.connect(self._dsn)
+            self._open = dbapi.connect(with_timeout(self._dsn))
         try:
             self._take_snapshot()
         except BaseException:
@@ -107,16 +108,19 @@ class PostgresSide:
             "engine": version,
             "encoding": encoding,
             "snapshot": snapshot,
-            "first_level": "pushed down" if self._pushdown else "bulk read",
+            "first_level": "bulk read" if self.in_process else "pushed down",
         }
 
-    def columns(self) -> list[Declared]:
-        """See ``Side``."""
-        return self._columns
+    def rows_about(self) -> int:
+        """See ``Side``: what the server thinks, without looking."""
+        [(rows,)] = self._query(
+            f"select greatest(reltuples, 0)::bigint from pg_class"
+            f" where oid = to_regclass({literal(self._source)})"
+        )
+        return int(rows)
 
-    @cached_property
-    def _columns(self) -> list[Declared]:
-        rows = self._query(_COLUMNS.format(table=literal(self._table)))
+    def _described(self) -> list[Declared]:
+        rows = self._query(_COLUMNS.format(table=literal(self._source)))
         return [postgres_column_type(name, kind) for name, kind in rows]
 
     def self_test(self) -> list[str]:
@@ -126,50 +130,17 @@ class PostgresSide:
             raise RefusedError([f"{self.label}: the server's encoding is {encoding}, not UTF8"])
         paths = ["PostgreSQL pushed down", "PostgreSQL bulk read"]
         relation = vectors("postgres")
-        query = rows_query(PostgresDialect(), VECTOR_CONTRACT, relation, None, None)
+        query = rows_query(self._dialect, VECTOR_CONTRACT, relation, None, None)
         check_vectors(paths[0], self._query(query)[0][2:])
-        check_example(paths[0], self._pushed(EXAMPLE_CONTRACT, EXAMPLE).cells)
-        with self._bulk(VECTOR_CONTRACT, relation) as (reader, storage):
-            check_vectors(paths[1], self._maker.columns(VECTOR_CONTRACT, reader, storage))
-        check_example(paths[1], self._read(EXAMPLE_CONTRACT, EXAMPLE).cells)
+        check_example(paths[0], self._pushed(EXAMPLE_CONTRACT, EXAMPLE)[0].cells)
+        with self._bulk(VECTOR_CONTRACT, relation) as bulk:
+            check_vectors(paths[1], self._maker.columns(VECTOR_CONTRACT, bulk))
+        check_example(paths[1], self._read(EXAMPLE_CONTRACT, EXAMPLE)[0].cells)
         return paths
 
-    def partitions(self, column: str) -> list[str]:
+    def vector_print(self) -> Print:
         """See ``Side``."""
-        name = quoted(column)
-        ordered = f'select distinct {name}::text collate "C" from {self._table} order by 1'
-        values = [value for (value,) in self._query(ordered)]
-        if None in values:
-            raise RefusedError([f"{self.label}: partition column {column} holds a null"])
-        return values
-
-    def condition(self, column: str, value: str) -> str:
-        """See ``Side``."""
-        declared = next((c for c in self.columns() if c.name == column), None)
-        return condition(declared, quoted(column), value)
-
-    def cells(self, contract: Contract, where: str) -> Scan:
-        """See ``Side``."""
-        relation = Relation(self._table, where)
-        return (self._pushed if self._pushdown else self._read)(contract, relation)
-
-    def digests(
-        self, contract: Contract, where: str, buckets: Collection[int], *, located: bool
-    ) -> Frames:
-        """See ``Side``."""
-        relation = Relation(self._table, where, located and self._has_buckets())
-        return self._stream(digests_query(PostgresDialect(), contract, relation, buckets))
-
-    def rows(
-        self,
-        contract: Contract,
-        where: str,
-        buckets: Collection[int] | None,
-        keys: Sequence[bytes] | None,
-    ) -> Frames:
-        """See ``Side``."""
-        relation = Relation(self._table, where)
-        return self._stream(rows_query(PostgresDialect(), contract, relation, buckets, keys))
+        return self._prints(VECTOR_CONTRACT, vectors("postgres"))[0]
 
     def refresh(self) -> None:
         """See ``Side``."""
@@ -180,8 +151,8 @@ class PostgresSide:
     def write(self, contract: Contract, stage: Stage) -> None:
         """See ``Side``; on a connection of its own, for the snapshot is read only."""
         upserts, removals = stage.sizes()
-        repair = postgres_repair(contract, self._table)
-        with self._explained(), dbapi.connect(self._dsn) as connection:
+        repair = postgres_repair(contract, self._source)
+        with self._explained(), dbapi.connect(with_timeout(self._dsn)) as connection:
             with connection.cursor() as cursor:
                 for table, rows in ((STAGED, upserts), (DOOMED, removals)):
                     if rows:
@@ -196,22 +167,26 @@ class PostgresSide:
             for setting in _SNAPSHOT:
                 cursor.execute(setting)
 
-    def _pushed(self, contract: Contract, relation: Relation) -> Scan:
-        query = cells_query(PostgresDialect(), contract, relation)
-        with self._explained(), self._connection.cursor() as cursor:
-            cursor.execute(query)
-            return scan_of(cursor.fetch_arrow_table().to_pylist())
+    def _cells(self, contract: Contract, relation: Relation) -> Scans:
+        return (self._read if self.in_process else self._pushed)(contract, relation)
 
-    def _read(self, contract: Contract, relation: Relation) -> Scan:
-        with self._bulk(contract, relation) as (reader, storage):
-            return self._maker.cells(contract, reader, storage)
+    def _prints(self, contract: Contract, relation: Relation) -> Prints:
+        with self._bulk(contract, relation) as bulk:
+            return self._maker.prints(contract, bulk)
+
+    def _pushed(self, contract: Contract, relation: Relation) -> Scans:
+        return scans_of(self._query(cells_query(self._dialect, contract, relation)))
+
+    def _read(self, contract: Contract, relation: Relation) -> Scans:
+        with self._bulk(contract, relation) as bulk:
+            return self._maker.cells(contract, bulk)
 
     @contextmanager
-    def _bulk(self, contract: Contract, relation: Relation) -> Iterator[tuple[Any, Any]]:
+    def _bulk(self, contract: Contract, relation: Relation) -> Iterator[Bulk]:
         query, storage = bulk_query(contract, relation)
         with self._explained(), self._connection.cursor() as cursor:
             cursor.execute(query)
-            yield cursor.fetch_record_batch(), storage
+            yield Bulk(cursor.fetch_record_batch(), storage, relation.cut)
 
     @property
     def _maker(self) -> FrameMaker:
@@ -224,9 +199,6 @@ class PostgresSide:
         if self._open is None:
             raise TargetError(f"{self.label}: not open; use it in a `with` block")
         return self._open
-
-    def _has_buckets(self) -> bool:
-        return any(column.name == "_bucket" for column in self.columns())
 
     def _query(self, query: str) -> list[tuple]:  # type: ignore[type-arg]
         with self._explained(), self._connection.cursor() as cursor:
@@ -244,11 +216,6 @@ class PostgresSide:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (adbc_driver_manager.Error, pa.ArrowException) as error:
-            raise TargetError(f"{self.label}: {_explain(error)}") from error
-
-
-def _explain(error: Exception) -> str:
-    """The first line of what the server said."""
-    first = str(error).strip().splitlines()[0]
-    return first.split("ERROR:  ")[-1].removeprefix("IO: [libpq] ")
+        except (adbc_driver_manager.Error, pa.ArrowException, duckdb.Error) as error:
+            # The driver's own words may quote the address: they do not travel further.
+            raise TargetError(f"{self.label}: {explained(error, self._dsn)}") from None

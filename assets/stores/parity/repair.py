@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from assets.stores.parity.descent import Descent
-from assets.stores.parity.engine import Options, descend
+from assets.stores.parity.engine import descend
+from assets.stores.parity.options import Options
 from assets.stores.parity.side import Side
 from assets.stores.parity.staging import Stage
 from transforms.errors import UsageError
@@ -90,6 +91,7 @@ def _recounted(descent: Descent, partition: Partition, touched: list[int]) -> Pa
         partition,
         source=_with(partition.source, touched, source),
         target=_with(partition.target, touched, target),
+        alike=None,
     )
 
 

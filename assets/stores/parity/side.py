@@ -4,7 +4,7 @@ Here belong the interface and what every side does with the answers. The queries
 ``transforms.parity_sql``; each kind of store has a module of its own.
 """
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,9 +14,11 @@ import polars as pl
 import pyarrow as pa
 
 from assets.stores.parity.staging import Stage
+from transforms.canonical import Kind
 from transforms.canonical_types import Declared
-from transforms.parity_cells import Cell, Cells
+from transforms.parity_cells import Cell, Cells, Print
 from transforms.parity_contract import Contract
+from transforms.parity_grid import Cut
 
 BATCH_ROWS = 4_096
 Frames = Generator[pl.DataFrame, None, None]
@@ -30,16 +32,35 @@ class Scan:
     null_keys: int
 
 
+NO_ROWS = Scan({}, 0)
+# By the number of a partition; one without rows is absent.
+Scans = dict[int, Scan]
+Prints = dict[int, Print]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a store is read: by sums that the server makes, with how much memory here, in MiB."""
+
+    push_down: bool = False
+    memory_mib: int = 256
+
+
+READING = Reading()
+
+
 class Side(Protocol):
     """A table of some store, read in one snapshot. All methods raise ``TargetError``.
 
-    ``where`` is a condition from ``condition``. Streams must be read to their end, or closed,
-    before the side is asked anything else: it is one connection.
+    ``where`` is SQL that picks rows, ``cut`` how these fall apart into partitions. Streams must be
+    read to their end, or closed, before the side is asked anything else: it is one connection.
     """
 
     label: str
     takes_nul: bool  # whether a text may hold U+0000
     file: Path | None  # a file that nobody can write to while this side is open
+    in_process: bool  # whether level one reads the rows into this process, so that it has prints
+    watch: Callable[[int], None]  # is told of rows as level one reads them first
 
     def __enter__(self) -> Self:
         """Reach the store and take the snapshot."""
@@ -70,12 +91,28 @@ class Side(Protocol):
         """The distinct values of a column as text, in order. Raises ``RefusedError`` for a null."""
         ...
 
+    def rows_about(self) -> int:
+        """About how many rows there are, for a progress bar; 0: nobody knows."""
+        ...
+
     def condition(self, column: str, value: str) -> str:
         """The SQL condition that picks one of them."""
         ...
 
-    def cells(self, contract: Contract, where: str) -> Scan:
-        """Read everything once."""
+    def cells(self, contract: Contract, where: str, cut: Cut | None = None) -> Scans:
+        """Read all rows once, and make cells of them."""
+        ...
+
+    def prints(self, contract: Contract, where: str, cut: Cut | None = None) -> Prints:
+        """Read all rows once, and hash them in this process."""
+        ...
+
+    def vector_print(self) -> Print:
+        """The print of the row of all vectors: the same on every side."""
+        ...
+
+    def sample(self, contract: Contract, where: str, most: int) -> tuple[pl.DataFrame, Cells]:
+        """Some rows, as ``rows`` gives them, and their cells, as ``cells`` makes them."""
         ...
 
     def digests(
@@ -103,16 +140,24 @@ class Side(Protocol):
         ...
 
 
-def scan_of(rows: Iterable[Mapping[str, str]]) -> Scan:
+def scans_of(rows: Iterable[Sequence[str]]) -> Scans:
     """From rows of ``cells_query``: numbers arrive as text, for they may pass any int."""
-    cells: Cells = {}
-    null_keys = 0
+    cells: dict[int, Cells] = {}
+    null_keys: dict[int, int] = {}
     for row in rows:
-        number = {name: int(text) for name, text in row.items()}
-        s, k = (tuple(number[f"{name}{lane}"] for lane in range(4)) for name in "sk")
-        cells[number["bucket"]] = Cell(number["n"], s, k, number["dup"])
-        null_keys += number["null_keys"]
-    return Scan(dict(sorted(cells.items())), null_keys)
+        number, bucket, n, *sums, dup, nulls = map(int, row)
+        cells.setdefault(number, {})[bucket] = Cell(n, tuple(sums[:4]), tuple(sums[4:]), dup)
+        null_keys[number] = null_keys.get(number, 0) + nulls
+    return {
+        number: Scan(dict(sorted(each.items())), null_keys[number])
+        for number, each in cells.items()
+    }
+
+
+def prints_of(rows: Iterable[Sequence[str]]) -> Prints:
+    """From rows of ``prints_query``."""
+    numbers = (map(int, row) for row in rows)
+    return {number: Print(*sums) for number, *sums in numbers}
 
 
 def as_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
@@ -130,6 +175,8 @@ def literal(text: str) -> str:
 
 def condition(declared: Declared | None, name: str, value: str) -> str:
     """See ``Side.condition``; ``name`` is quoted already."""
-    kind = declared.kind.kind.value if declared and declared.kind else "text"
-    typed = {"int": f"{literal(value)}::bigint", "date": f"{literal(value)}::date"}
-    return f"{name} = {typed.get(kind, literal(value))}"
+    kind = declared.kind.kind if declared and declared.kind else Kind.TEXT
+    if kind is Kind.TEXT:  # found by an index, and equal to the byte whatever the collation
+        return f'({name} = {literal(value)} and {name} collate "C" = {literal(value)})'
+    typed = {Kind.INT: "bigint", Kind.DATE: "date"}
+    return f"{name} = {literal(value)}::{typed.get(kind, 'text')}"

@@ -6,17 +6,20 @@ their windows, publication numbers before and after. Which partitions are proved
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import polars as pl
 
-from assets.stores.parity.engine import Options, prove
+from assets.stores.parity.engine import prove
+from assets.stores.parity.ledger import FileLedger, VersionedLedger
+from assets.stores.parity.options import Options
 from assets.stores.parity.repair import repair
-from assets.stores.parity.side import Side
+from assets.stores.parity.side import READING, Reading, Side
 from assets.stores.parity.stream_side import published_side
 from assets.stores.publishing.delivery import Sink
 from assets.stores.targets.faults import TargetOutageError
@@ -38,7 +41,7 @@ from transforms.spec import StreamSpec
 
 LOG = logging.getLogger("lowwater.parity")
 _UNPROVEN: Final = tuple(STORED_NAMES.get(name, name) for name in (PUBLISHED_AT_US, RUN_ID))
-Read = Callable[[str], pl.DataFrame]
+Read = Callable[[Sequence[str]], Iterator[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -63,18 +66,41 @@ class StreamProof:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """A file that remembers partitions, and how many revisions the lake has of each now."""
+
+    file: Path
+    revisions: Mapping[str, int]
+
+    def ledger(self, sides: "StreamSides", numbers: Mapping[str, int]) -> VersionedLedger:
+        """Return the ledger of a stream: history only grows, and numbers are raised by changes."""
+        versions = {
+            name: f"{count} {numbers.get(name, 0)}" for name, count in self.revisions.items()
+        }
+        ledger = FileLedger(self.file, sides.label, sides.sink.target.label)
+        return VersionedLedger(ledger, versions)
+
+
+@dataclass(frozen=True)
 class StreamSides:
-    """What a proof of a stream reads: revisions by event partition, and the target."""
+    """What a proof of a stream reads: revisions of event partitions, and the target."""
 
     spec: StreamSpec
     sink: Sink
     label: str  # of the lake
     read: Read
+    how: Reading = READING
 
-    def prove(self, partitions: Iterable[str], options: Options) -> StreamProof:
-        """Hold partitions of the target against the lake. ``options`` has their conditions."""
+    def prove(
+        self,
+        partitions: Sequence[str],
+        options: Options,
+        kept: Kept | None = None,
+    ) -> StreamProof:
+        """Hold partitions of the target against the lake. ``options`` has their grid."""
         before, refused = self._published()
-        told = replace(options, refused=refused)
+        ledger = kept.ledger(self, before) if kept else None
+        told = replace(options, refused=refused, ledger=ledger)
         with ExitStack() as stack:
             source, target = self._sides(stack, partitions)
             proof = prove(source, target, self._wish(target.columns()), told)
@@ -98,12 +124,13 @@ class StreamSides:
             proof = repair(source, target, proof, told, approved)
         return self._superseded(proof, before)
 
-    def _sides(self, stack: ExitStack, partitions: Iterable[str]) -> tuple[Side, Side]:
+    def _sides(self, stack: ExitStack, partitions: Sequence[str]) -> tuple[Side, Side]:
         schema = window_history_schema(self.spec)
-        frames = (current(self.read(partition)) for partition in partitions)
-        copy: AbstractContextManager[Side] = published_side(self.label, schema, frames)
-        source = stack.enter_context(stack.enter_context(copy))
-        return source, stack.enter_context(self.sink.target.side(self.spec.name))
+        target = self.sink.target.side(self.spec.name, self.how)
+        frames = map(current, self.read(partitions))
+        memory = self.how.memory_mib
+        copy: AbstractContextManager[Side] = published_side(self.label, schema, frames, memory)
+        return stack.enter_context(stack.enter_context(copy)), stack.enter_context(target)
 
     def _wish(self, held: Sequence[Declared]) -> Wish:
         """Compare what is declared; a statistic that no longer is, nobody publishes."""
@@ -119,7 +146,8 @@ class StreamSides:
             sink.call(lambda: stack.enter_context(sink.target))
             for partition in partitions:
                 try:
-                    sink.call(partial(sink.target.publish, stream, self.read(partition)))
+                    revisions = pl.concat(self.read([partition]))
+                    sink.call(partial(sink.target.publish, stream, revisions))
                 except TargetOutageError:
                     raise
                 except TargetError as error:

@@ -22,6 +22,7 @@ import polars as pl
 import pyarrow as pa
 
 from assets.stores.parity.duckdb_side import DuckDBSide
+from assets.stores.parity.side import READING, Reading
 from assets.stores.targets.faults import TargetDataError, TargetOutageError, take
 from assets.stores.targets.ledger import Ledger
 from assets.stores.targets.target import AS_OF, CURRENT, KEY, READABLE, REVISIONS, Published
@@ -168,10 +169,10 @@ class DuckDBTarget:
         with self._writing, _explained(self.path):
             return self._ledger(stream).refused(self._execute)
 
-    def side(self, stream: str) -> DuckDBSide:
+    def side(self, stream: str, how: Reading = READING) -> DuckDBSide:
         """See ``Target.side``."""
         table = f"{quoted(stream)}.{quoted(CURRENT)}"
-        return DuckDBSide(f"{self.path}/{stream}.{CURRENT}", str(self.path), table)
+        return DuckDBSide(f"{self.path}/{stream}.{CURRENT}", str(self.path), table, how)
 
     def current(self, stream: str) -> pl.DataFrame:
         """See ``Target.current``."""

@@ -14,7 +14,7 @@ import adbc_driver_manager
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 
-from assets.stores.parity.dsn import redacted, secrets_of, with_timeout
+from assets.stores.parity.dsn import explained, redacted, with_timeout
 from assets.stores.targets.faults import fault
 from transforms.errors import TargetError
 
@@ -110,7 +110,7 @@ class Connections:
         try:
             yield
         except (adbc_driver_manager.Error, pa.ArrowException) as error:
-            message = f"{self.label}: {explain(error, self.dsn)}"
+            message = f"{self.label}: {explained(error, self.dsn)}"
             # The driver's own words may quote the address: they do not travel further.
             raise fault(message, _state(error)) from None
 
@@ -121,12 +121,3 @@ def _state(error: Exception) -> str | None:
     if state:
         return state
     return None if getattr(error, "status_code", None) in _SILENT else ""
-
-
-def explain(error: Exception, dsn: str) -> str:
-    """The first line of what the server said, without any secret of the address."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    first = lines[0].split("ERROR:  ")[-1].removeprefix("IO: [libpq] ")
-    for secret in secrets_of(dsn):
-        first = first.replace(secret, "***")
-    return first

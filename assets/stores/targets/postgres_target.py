@@ -15,6 +15,7 @@ import polars as pl
 from adbc_driver_postgresql import dbapi
 
 from assets.stores.parity.postgres_side import PostgresSide
+from assets.stores.parity.side import READING, Reading
 from assets.stores.targets.faults import take
 from assets.stores.targets.ledger import Execute
 from assets.stores.targets.postgres_connections import STATEMENT_TIMEOUT_S, Connections
@@ -98,9 +99,9 @@ class PostgresTarget:
         with self._connections.transaction() as cursor:
             return self._tables(stream).ledger.refused(_executing(cursor))
 
-    def side(self, stream: str) -> PostgresSide:
+    def side(self, stream: str, how: Reading = READING) -> PostgresSide:
         """See ``Target.side``."""
-        return PostgresSide(self._connections.dsn, self._tables(stream).name(CURRENT))
+        return PostgresSide(self._connections.dsn, self._tables(stream).name(CURRENT), how)
 
     def current(self, stream: str) -> pl.DataFrame:
         """See ``Target.current``."""

@@ -12,7 +12,7 @@ from typing import Final, Protocol, Self
 
 import polars as pl
 
-from assets.stores.parity.side import Side
+from assets.stores.parity.side import READING, Reading, Side
 from transforms.publish_ledger import NO_NOTE, Covered, Note
 
 # The target of a stream that names none; it is always declared.
@@ -92,8 +92,11 @@ class Target(Protocol):
         """The row frames of what it could not hold, as they were kept."""
         ...
 
-    def side(self, stream: str) -> Side:
-        """The current windows as one side of a proof; this target must be closed meanwhile."""
+    def side(self, stream: str, how: Reading = READING) -> Side:
+        """The current windows as one side of a proof; this target must be closed meanwhile.
+
+        Raises UsageError for a way of reading that it does not have.
+        """
         ...
 
     def current(self, stream: str) -> pl.DataFrame:
