@@ -186,19 +186,20 @@ def _each(found: StreamProof, partitions: Sequence[str]) -> list[Partition]:
 
 def _row(spec: StreamSpec, found: StreamProof, partition: Partition) -> pl.DataFrame:
     proof = found.of(partition)
-    verdict = proof.verdict()
+    summary = proof.summary()
+    verdict = summary["verdict"]
     if partition.name in found.superseded:
         verdict = Finding.SUPERSEDED
-    elif not proof.refused and not proof.amber() and found.is_equal(partition):
+    elif not proof.refused and not summary["amber"] and found.is_equal(partition):
         verdict = Finding.EQUAL
     kept = {
         VERDICT: str(verdict),
-        SOURCE_ROWS: proof.total("source").n,
-        TARGET_ROWS: proof.total("target").n,
-        SOURCE_ROOT: proof.root("source"),
-        TARGET_ROOT: proof.root("target"),
+        SOURCE_ROWS: summary["rows"]["source"],
+        TARGET_ROWS: summary["rows"]["target"],
+        SOURCE_ROOT: summary["roots"]["source"],
+        TARGET_ROOT: summary["roots"]["target"],
         NUMBER: found.numbers.get(partition.name, 0),
-        SUMMARY: json.dumps(proof.summary()),
+        SUMMARY: json.dumps(summary),
     }
     return pl.DataFrame([kept], schema=frame_schema(spec, TARGET_PARITY))
 

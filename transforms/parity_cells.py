@@ -9,13 +9,16 @@ import hashlib
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import starmap
+from itertools import chain, repeat, starmap
 from typing import NamedTuple
 
-from transforms.canonical import int_frame, text_frame
+from transforms.canonical import text_frame
 from transforms.canonical_sql import BUCKETS, LANES
 
 _ZERO = (0,) * LANES
+# Frames of eleven ints, none of them null, one after another.
+_PRESENT = 1
+_INTS = struct.Struct(">" + 11 * "Bq")
 
 
 class Cell(NamedTuple):
@@ -92,14 +95,9 @@ def cells_of(rows: Iterable[Digests]) -> Cells:
 
 def total(cells: Iterable[Cell]) -> Cell:
     """The sum of cells that share no key."""
-    result = EMPTY
-    for cell in cells:
-        s, k = (
-            tuple(a + b for a, b in zip(left, right, strict=True))
-            for left, right in ((result.s, cell.s), (result.k, cell.k))
-        )
-        result = Cell(result.n + cell.n, s, k, result.dup + cell.dup)
-    return result
+    columns = zip(*((cell.n, *cell.s, *cell.k, cell.dup) for cell in cells), strict=True)
+    sums = tuple(map(sum, columns))
+    return Cell(sums[0], sums[1:5], sums[5:9], sums[9]) if sums else EMPTY
 
 
 def root(fingerprint: str, partitions: Mapping[str, Cells]) -> str:
@@ -112,7 +110,8 @@ def root(fingerprint: str, partitions: Mapping[str, Cells]) -> str:
 
 
 def _cell_frame(bucket: int, cell: Cell) -> bytes:
-    return b"".join(map(int_frame, (bucket, cell.n, *cell.s, *cell.k, cell.dup)))
+    numbers = (bucket, cell.n, *cell.s, *cell.k, cell.dup)
+    return _INTS.pack(*chain.from_iterable(zip(repeat(_PRESENT), numbers)))
 
 
 def bad_buckets(source: Cells, target: Cells) -> list[int]:

@@ -128,16 +128,11 @@ class Proof:
 
     def holds(self) -> bool:
         """Exit code 0: all EQUAL, none amber."""
-        counts = self.counts()
-        return not self.amber() and not any(
-            count for verdict, count in counts.items() if verdict is not Verdict.EQUAL
-        )
+        return not self.amber() and _all_equal(self.counts())
 
     def verdict(self) -> Verdict:
         """The gravest that occurred."""
-        counts = self.counts()
-        gravest = (Verdict.REFUSED, *DIFFERENCES, Verdict.SUSPECT, Verdict.SUPERSEDED)
-        return next((verdict for verdict in gravest if counts.get(verdict)), Verdict.EQUAL)
+        return _gravest(self.counts())
 
     def root(self, side: str) -> str:
         """One hash for a side."""
@@ -165,14 +160,15 @@ class Proof:
 
     def summary(self) -> dict[str, Any]:
         """What a program wants to know: the evidence without the cells."""
+        counts, amber = self.counts(), self.amber()
         return {
-            "verdict": str(self.verdict()),
-            "holds": self.holds(),
-            "counts": {str(verdict): count for verdict, count in self.counts().items()},
+            "verdict": str(_gravest(counts)),
+            "holds": not amber and _all_equal(counts),
+            "counts": {str(verdict): count for verdict, count in counts.items()},
             "rows": {"source": self.total("source").n, "target": self.total("target").n},
             "waived_keys": self.waived_keys(),
             "findings": self.findings(),
-            "amber": self.amber(),
+            "amber": amber,
             "refused": list(self.refused),
             "roots": {"source": self.root("source"), "target": self.root("target")},
             "plan": self.plan.as_counts() if self.plan else {},
@@ -202,6 +198,15 @@ class Proof:
             "left_out": list(self.blindness.left_out),
             "not_compared": list(self.blindness.not_compared),
         }
+
+
+def _all_equal(counts: Mapping[Verdict, int]) -> bool:
+    return not any(count for verdict, count in counts.items() if verdict is not Verdict.EQUAL)
+
+
+def _gravest(counts: Mapping[Verdict, int]) -> Verdict:
+    order = (Verdict.REFUSED, *DIFFERENCES, Verdict.SUSPECT, Verdict.SUPERSEDED)
+    return next((verdict for verdict in order if counts.get(verdict)), Verdict.EQUAL)
 
 
 def _partition(partition: Partition) -> dict[str, Any]:
