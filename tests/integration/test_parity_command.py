@@ -154,6 +154,8 @@ def test_a_table_that_is_not_there_gives_exit_code_3(
     [
         (["--type", "amount=money"], "found money; allowed: int, bool"),
         (["--waivers", "/nowhere.yaml"], "cannot be read"),
+        (["--push-down"], "--push-down: no table is in PostgreSQL"),
+        (["--approve-deletes", "3"], "--approve-deletes is for --repair"),
     ],
 )
 def test_a_wrong_call_gives_exit_code_2(
@@ -164,10 +166,19 @@ def test_a_wrong_call_gives_exit_code_2(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("place", ["somewhere", "postgresql://host/db", "env:NOT_SET/t"])
-def test_a_place_that_is_none_gives_exit_code_2(tables: Tables, place: str) -> None:
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("somewhere", "postgresql://host/db", "env:NOT_SET/t", "env:HOME", "env:HOME/"),
+        *("postgres+driver://me:s3cret@host/db/t", "mysql://me:s3cret@host/db/t"),
+    ],
+)
+def test_a_place_that_is_none_gives_exit_code_2_and_shows_no_password(
+    tables: Tables, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
     here = tables.make("duckdb", COLUMNS, ROWS)
     assert parity((here, place)) == 2
+    assert "s3cret" not in capsys.readouterr().err
 
 
 def test_an_unknown_key_is_refused(tables: Tables, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,5 +205,27 @@ def test_a_resumed_proof_by_the_command_line(places: tuple[str, str], tmp_path: 
     for _ in range(2):
         assert parity(places, "--partition", "k", "--resume", str(file)) == 0
     assert file.read_text().count("\n") == 3
-    file.write_text("no ledger\n")
-    assert parity(places, "--partition", "k", "--resume", str(file)) == 2
+
+
+@pytest.mark.parametrize("text", ["no ledger\n", "no ledger", '{"columns": []}\n', '{"of": 1}\n'])
+def test_a_file_that_is_no_ledger_is_named_and_not_touched(
+    tables: Tables, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    here = tables.make("duckdb", COLUMNS, ROWS)
+    file = tmp_path / "precious.json"
+    file.write_text(text)
+    assert parity((here, here), "--resume", str(file)) == 2
+    assert "precious.json: is no ledger of a proof" in capsys.readouterr().err
+    assert file.read_text() == text
+    assert parity((here, here), "--resume", str(tmp_path / "nowhere" / "file")) == 2
+
+
+def test_an_address_in_words_is_taken_from_a_variable(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = (tables.make(store, COLUMNS, ROWS) for store in ("duckdb", "postgres"))
+    base, _, options = tables.server.dsn.partition("?host=")
+    monkeypatch.setenv("WORDS", f"host={options} dbname=postgres user=postgres password='a b'")
+    name = there.partition("?")[0].rpartition("/")[2]
+    assert base.startswith("postgresql://")
+    assert parity((here, f"env:WORDS/public.{name}")) == 0

@@ -222,7 +222,85 @@ def test_the_command_proves_a_stream_and_repairs_it(
     assert main(["parity", "river"]) == 0
 
 
+@pytest.fixture(name="at_home")
+def river_of_the_command_line(river: River, monkeypatch: pytest.MonkeyPatch) -> River:
+    """The installation of the river is that of the command line."""
+    target = river.resources["targets"].named["default"]
+    monkeypatch.setenv("LOWWATER_HOME", str(river.folder))
+    monkeypatch.setenv("LOWWATER_STREAMS", str(river.settings.streams))
+    spec = river.spec and river.settings.streams / "river.yaml"
+    if isinstance(target, PostgresTarget):
+        monkeypatch.setenv("LOWWATER_POSTGRES_DSN", target._connections.dsn)
+        spec.write_text(spec.read_text() + "target: postgres\n")
+    return river
+
+
+def test_a_resumed_proof_of_a_stream_reads_what_is_new_alone(
+    at_home: River, change: Change, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger, evidence = tmp_path / "read.jsonl", tmp_path / "evidence.json"
+    assert at_home.current().height
+    words = ["parity", "river", "--resume", str(ledger), "--evidence", str(evidence)]
+
+    def resumed() -> list[str]:
+        found = json.loads(evidence.read_text())["partitions"]
+        return [partition["name"] for partition in found if partition["resumed"]]
+
+    assert main(words) == 0, capsys.readouterr().out
+    assert resumed() == []
+    whole = evidence.read_text()
+    lines = ledger.read_text().splitlines(keepends=True)
+    ledger.write_text(lines[0] + lines[1][:30])  # killed at the second
+    assert main(words) == 0, capsys.readouterr().out
+    assert len(resumed()) == 1
+    assert json.loads(evidence.read_text())["roots"] == json.loads(whole)["roots"]
+    # A partition that was published to since is not believed to be as it was.
+    change('update river.publication_numbers set "number" = "number" + 1')
+    assert main(words) == 0
+    assert resumed() == []
+
+
+def test_a_second_look_and_little_memory_are_for_streams_too(
+    at_home: River, change: Change, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change("delete from {t} where key = 's1'")
+    assert at_home.spec.name == "river"
+    assert main(["parity", "river", "--lag", "0.01", "--memory", "64", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"] == "MISSING"
+
+
+def test_a_server_can_be_told_to_make_the_sums_and_a_file_cannot(
+    at_home: River, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = tmp_path / "evidence.json"
+    is_server = isinstance(at_home.resources["targets"].named["default"], PostgresTarget)
+    code = main(["parity", "river", "--push-down", "--evidence", str(evidence)])
+    if is_server:
+        assert code == 0
+        assert json.loads(evidence.read_text())["sides"]["target"]["first_level"] == "pushed down"
+    else:
+        assert code == 2
+        assert "nothing can be pushed down" in capsys.readouterr().err
+
+
 def test_a_stream_or_two_tables_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["parity"]) == 2
     assert "name a stream" in capsys.readouterr().err
-    assert main(["parity", "river", "--key", "k"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--key", "k"], "--key"),
+        (["--source", "a.parquet"], "--source"),
+        (["--leave-out", "v", "--type", "v=int"], "--leave-out, --type"),
+        (["--partition", "window"], "--partition"),
+        (["--approve-deletes", "3"], "--approve-deletes is for --repair"),
+        (["--repair", "--resume", "file"], "--resume: a repair reads everything anew"),
+    ],
+)
+def test_an_option_that_would_be_without_effect_is_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert main(["parity", "river", *words]) == 2
+    assert said in capsys.readouterr().err
