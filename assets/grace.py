@@ -15,7 +15,13 @@ from assets.catalogue import Locks, asset_key, asset_spec, dep, pool_of
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
-from assets.stores.tables import FIRST_PARTITION, LAST_PARTITION, WHOLE, unit_of
+from assets.stores.tables import (
+    FIRST_PARTITION,
+    LAST_PARTITION,
+    WHOLE,
+    stored_schema,
+    unit_of,
+)
 from transforms.grace import BEHIND_FRACTION, GRACE_US
 from transforms.grace_advice import Advice
 from transforms.grace_report import HEADER, Report, cells, report, shown
@@ -59,7 +65,7 @@ def advise_on_grace(spec: StreamSpec, lake: Lake, axis: Axis) -> Advised:
     """Sweep the newest arrivals and keep the curves in place of those before."""
     arrivals = stored_arrivals(spec, lake, axis)
     found = Advised(report(spec, arrivals.log, until_us=arrivals.until_us), arrivals.partitions)
-    lake.replace(spec.name, GRACE_ADVICE, {Slot(WHOLE): found.as_table()})
+    lake.overwrite(spec.name, GRACE_ADVICE, Slot(WHOLE), found.as_table())
     return found
 
 
@@ -73,6 +79,8 @@ def is_due(spec: StreamSpec, lake: Lake, axis: Axis) -> bool:
     complete = axis.in_order(unit.partitions(STAGED_SOURCES))
     if not complete:
         return False
+    if lake.other_columns(spec.name, GRACE_ADVICE, stored_schema(spec, GRACE_ADVICE)):
+        return True  # another version of us has made it
     kept = unit.read(GRACE_ADVICE)
     if not kept.height or _in_force(kept) != _graces(spec, kept):
         return True

@@ -30,7 +30,7 @@ def profile_lateness(spec: StreamSpec, lake: Lake, axis: Axis) -> pl.DataFrame:
     """Profile the newest arrivals and keep the table in place of the one before."""
     arrivals = stored_arrivals(spec, lake, axis)
     table = lateness_profile(arrivals.log, tuple(spec.profiles.named))
-    lake.replace(spec.name, LATENESS_PROFILE, {Slot(WHOLE): table})
+    lake.overwrite(spec.name, LATENESS_PROFILE, Slot(WHOLE), table)
     return table
 
 

@@ -131,16 +131,18 @@ class Lake:
         rows = from_stored(self.location(stream, table).scan(chosen, stored))
         return rows.filter(*(pl.col(s.column).is_between(s.low_us, s.high_us) for s in spans))
 
+    def other_columns(self, stream: str, table: str, schema: pl.Schema) -> list[str]:
+        """Return in which columns the frames of a table differ from a schema; none if it is new."""
+        delta = self._delta(stream, table)
+        present = schema if delta is None else self._schema(stream, table, delta)
+        if present == schema:
+            return []
+        return sorted({n for n, _ in {*present.items()} ^ {*schema.items()}} or {"their order"})
+
     def refuse_other_columns(self, stream: str, table: str, schema: pl.Schema) -> None:
         """Raise LakeError if a table exists whose frames have other columns."""
-        delta = self._delta(stream, table)
-        if delta is None:
-            return
-        present = self._schema(stream, table, delta)
-        if present != schema:
-            other = sorted(
-                {name for name, _ in {*present.items()} ^ {*schema.items()}} or {"their order"}
-            )
+        other = self.other_columns(stream, table, schema)
+        if other:
             raise LakeError(
                 f"{self.location(stream, table).root} has other columns than the spec of {stream} "
                 f"now declares ({', '.join(other)}); keep the lake of another spec apart: give "
@@ -172,6 +174,17 @@ class Lake:
         for frame in frames.values():
             self.commit(stream, table, Change(added, gone), frame.schema)
             break
+
+    def overwrite(self, stream: str, table: str, slot: Slot, frame: pl.DataFrame) -> None:
+        """Put a frame in place of a whole table, whatever columns that had, in one commit."""
+        delta = self._delta(stream, table) or self._create(stream, table, frame.schema)
+        location = self.location(stream, table)
+        delta.create_write_transaction(
+            [location.added(self.write(stream, table, slot, frame))],
+            "overwrite",
+            self._layout(stream, table, frame.schema),
+            [location.partition_column, SHARD],
+        )
 
     def append(self, stream: str, table: str, frames: Mapping[Slot, pl.DataFrame]) -> None:
         """Add rows to slots in one commit; a slot of many small files becomes one file."""
@@ -227,18 +240,21 @@ class Lake:
         location = self.location(stream, table)
         if location.is_local:
             Path(location.root).mkdir(parents=True, exist_ok=True)
-        stored = to_stored(pl.LazyFrame(schema=schema)).collect_schema()
-        cut = {location.partition_column: pl.String(), SHARD: pl.Int32()}
-        layout = pl.DataFrame(schema={**stored, **cut}).to_arrow().schema
         self._open[stream, table] = delta = DeltaTable.create(
             location.root,
-            Schema.from_arrow(layout),
+            self._layout(stream, table, schema),
             mode="ignore",
-            partition_by=list(cut),
+            partition_by=[location.partition_column, SHARD],
             configuration={"delta.checkpointInterval": str(COMMITS_PER_CHECKPOINT)},
             storage_options=location.options,
         )
         return delta
+
+    def _layout(self, stream: str, table: str, schema: pl.Schema) -> Schema:
+        """The columns of a table that keeps frames of a schema."""
+        stored = to_stored(pl.LazyFrame(schema=schema)).collect_schema()
+        cut = {self.location(stream, table).partition_column: pl.String(), SHARD: pl.Int32()}
+        return Schema.from_arrow(pl.DataFrame(schema={**stored, **cut}).to_arrow().schema)
 
     def _schema(self, stream: str, table: str, delta: DeltaTable) -> pl.Schema:
         """The schema of the frames of a table, from its log."""

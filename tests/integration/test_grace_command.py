@@ -15,15 +15,15 @@ from assets import arrivals, grace, lateness
 from assets.partitions import Axis
 from assets.staging import stage
 from assets.stores.intake import Intake
-from assets.stores.lake import Lake
-from assets.stores.tables import EVENT_TABLES
+from assets.stores.lake import Lake, Slot
+from assets.stores.tables import EVENT_TABLES, WHOLE, frame_schema
 from orchestration.cli import main
 from orchestration.definitions import build_defs
 from orchestration.jobs import advice_job
 from orchestration.specs import load_specs
 from samples import fleet
 from transforms.grace_report import with_graces
-from transforms.schemas import GRACE_ADVICE, LATENESS_PROFILE
+from transforms.schemas import GRACE_ADVICE, LATENESS_PROFILE, PROFILE
 from transforms.spec import StreamSpec
 
 LAST = "2024-05-02-00:00"
@@ -207,6 +207,23 @@ def test_advice_is_due_where_there_is_none_where_much_has_come_since_and_where_a
     assert grace.is_due(with_graces(spec, {"lorawan": 1}), lake, axis)
     # No row uses it, so there is no curve that could be of another grace.
     assert not grace.is_due(with_graces(spec, {"default": 1}), lake, axis)
+
+
+@pytest.mark.parametrize("table", [GRACE_ADVICE, LATENESS_PROFILE])
+def test_what_another_version_advised_is_made_anew(home: Path, tmp_path: Path, table: str) -> None:
+    for folder in ("landing", "streams"):
+        shutil.copytree(home / folder, tmp_path / folder)
+    spec, lake, axis = staged(tmp_path, "2024-05-01-00:00")
+    older = pl.DataFrame({PROFILE: ["wired"], "of_old": [1]})
+    lake.replace("fleet", table, {Slot(WHOLE): older})
+    lateness.profile_lateness(spec, lake, axis)
+    if table == GRACE_ADVICE:
+        assert grace.is_due(spec, lake, axis)
+    grace.advise_on_grace(spec, lake, axis)
+    assert not grace.is_due(spec, lake, axis)
+    assert lake.scan("fleet", table).collect_schema() == frame_schema(spec, table)
+    fresh = Lake(str(tmp_path / "lake"), event_tables=EVENT_TABLES)
+    assert fresh.scan("fleet", table).collect().height > 3
 
 
 def test_of_a_stream_that_nothing_came_of_no_advice_is_due(home: Path, tmp_path: Path) -> None:
