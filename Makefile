@@ -46,6 +46,7 @@ ui: $(STAMP)  ## the Dagster UI and daemon on the embedded instance
 
 bench: $(STAMP)  ## speed and memory, as ratios inside one run
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.checks
 
 lock:  ## resolve pyproject.toml anew; needs uv
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-strip-extras \

@@ -15,10 +15,13 @@ partitions. ``judged`` has a row for each judged partition.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 import polars as pl
+import pyarrow as pa
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
 
 from transforms.schemas import (
     DEAD_LETTERS,
@@ -27,6 +30,7 @@ from transforms.schemas import (
     MARK,
     ORDERED_EVENTS,
     REJECTED_ROWS,
+    SHARD,
     STAGED_EVENTS,
     STAGED_SOURCES,
     STORED_NAMES,
@@ -44,6 +48,9 @@ from transforms.schemas import (
     window_schema,
 )
 from transforms.spec import StreamSpec
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 JUDGED: Final = "judged"
 BEFORE: Final = "_before"
@@ -173,37 +180,57 @@ class Opened:
         frame: pl.DataFrame = self.connection.sql(query).pl()
         return frame
 
+    def has(self, name: str) -> bool:
+        """Whether a table or a view of that name was made."""
+        found = "select 1 from duckdb_views() where view_name = $1"
+        found += " union all select 1 from duckdb_tables() where table_name = $1"
+        return bool(self.connection.execute(found, [name]).fetchall())
+
     def view(self, name: str, table: str, files: Iterable[StoredFile]) -> None:
         """Make the rows of some files of a table a view, with the columns of its frames."""
-        source = self._source(table, [file for file in files if file.rows])
+        source = self._source(name, table, [file for file in files if file.rows])
         columns = ", ".join(_as_in_frames(column) for column in table_schemas(self.spec)[table])
         self.connection.execute(
             f"create or replace temp view {name} as select partition, {columns} from {source}"
         )
 
-    def _source(self, table: str, files: list[StoredFile]) -> str:
+    def _source(self, name: str, table: str, files: list[StoredFile]) -> str:
         if not files:
-            return self._registered(f"empty_{table}", _stored_frame(self.spec, table))
-        if any("://" in file.uri for file in files):
-            return self._registered(f"fetched_{table}", self._fetch(files))
-        has_marks = MARK in pl.read_parquet_schema(files[0].uri)
+            return self._registered(f"rows_of_{name}", _stored_frame(self.spec, table))
+        column = _partition_column(files[0])
+        has_marks = MARK in self.scan(files[0]).collect_schema()
         rows = f"where {MARK} is null" if has_marks else ""
+        if any("://" in file.uri for file in files):
+            fetched = self._registered(f"rows_of_{name}", self._dataset(table, files, column))
+            return f"(select *, {column} as partition from {fetched} {rows})"
         listed = ", ".join(literal(file.uri) for file in files)
         return (
-            f"(select *, {_partition_column(files[0])} as partition from read_parquet([{listed}],"
+            f"(select *, {column} as partition from read_parquet([{listed}],"
             f" hive_partitioning = true, hive_types_autocast = false) {rows})"
         )
 
-    def _registered(self, name: str, frame: pl.DataFrame) -> str:
-        self.connection.register(name, frame)
+    def _registered(self, name: str, rows: "pl.DataFrame | Dataset") -> str:
+        self.connection.register(name, rows)
         return name
 
-    def _fetch(self, files: list[StoredFile]) -> pl.DataFrame:
-        """Read files of an object store by Polars; DuckDB would need an extension for it."""
-        rows = pl.concat((self.scan(file) for file in files), how="diagonal_relaxed")
-        if MARK in rows.collect_schema():
-            rows = rows.filter(pl.col(MARK).is_null())
-        return rows.collect()
+    def _dataset(self, table: str, files: list[StoredFile], column: str) -> "Dataset":
+        """Return files of an object store, of which DuckDB fetches what a question asks for.
+
+        DuckDB would need an extension to fetch by itself.
+        """
+        import pyarrow.dataset as ds  # noqa: PLC0415 (it takes pandas with it)
+
+        root, _, _ = files[0].uri.partition(f"/{column}=")
+        options = dict(self.stored.storage_options) or None
+        named = pa.schema([(column, pa.string()), (SHARD, pa.string())])
+        schema = pa.schema([*_arrow_schema(self.spec, table), (MARK, pa.string()), *named])
+        return ds.dataset(
+            [file.uri.removeprefix(f"{root}/") for file in files],
+            schema=schema,
+            format="parquet",
+            filesystem=PyFileSystem(DeltaStorageHandler(root, options)),
+            partitioning=ds.partitioning(named, flavor="hive"),
+        )
 
     def scan(self, file: StoredFile) -> pl.LazyFrame:
         """Return the rows of one file as they are stored, in their order."""
@@ -222,6 +249,11 @@ def _as_in_frames(column: str) -> str:
 def _stored_frame(spec: StreamSpec, table: str) -> pl.DataFrame:
     frame = table_schemas(spec)[table].to_frame()
     return to_stored(frame).with_columns(pl.lit(None, pl.String).alias("partition"))
+
+
+def _arrow_schema(spec: StreamSpec, table: str) -> pa.Schema:
+    frame = _stored_frame(spec, table).drop("partition")
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
 
 
 @contextmanager

@@ -4,7 +4,7 @@ Made by the stages themselves, so that what is stored is what they store. Tests 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -90,7 +90,7 @@ def rows() -> Iterator[dict[str, Any]]:
 def _variants(row: dict[str, Any], number: int, received: datetime) -> Iterator[dict[str, Any]]:
     again = {"received_at": (received + timedelta(minutes=3)).isoformat()}
     if number % 97 == 40:
-        yield {**row, "sampled_at": (received + timedelta(hours=1)).isoformat()}
+        yield {**row, "sampled_at": (received + timedelta(hours=3)).isoformat()}
     elif number % 89 == 30:
         yield {**row, "pulses": "many"}
     elif number % 83 == 20:
@@ -146,15 +146,19 @@ def land(folder: Path) -> None:
 def flow(folder: Path, shards: int = 1) -> River:
     """Land the files and take them through all stages."""
     land(folder)
-    spec = spec_of(shards)
+    return flow_of(folder, spec_of(shards), DAYS)
+
+
+def flow_of(folder: Path, spec: StreamSpec, days: Sequence[str]) -> River:
+    """Take the files that landed through all stages."""
     lake = Lake(str(folder / "lake"), event_tables=EVENT_TABLES)
     river = River(folder, spec, lake, DuckDBTarget(folder / "target.duckdb"))
     targets = Targets({"default": river.target})
     axis, history = river.arrivals, History(lake, spec, river.events)
-    list(stage(spec, lake, Landing(lake, folder).of(spec), axis, DAYS))
-    list(reorder(spec, lake, axis, DAYS))
-    list(close_windows(spec, lake, axis, DAYS))
-    list(publish_windows(history, targets, DAYS, "run-1"))
+    list(stage(spec, lake, Landing(lake, folder).of(spec), axis, days))
+    list(reorder(spec, lake, axis, days))
+    list(close_windows(spec, lake, axis, days))
+    list(publish_windows(history, targets, days, "run-1"))
     list(amend(history, targets, axis, event_days(river), "run-2"))
     return river
 

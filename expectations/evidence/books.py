@@ -1,25 +1,24 @@
-"""Evidence of the books: what came in is somewhere, by count and by content.
-
-The content of a row is DuckDB's own hash of its columns, summed exactly. It is no stable hash and
-need not be, for both sides are hashed by one query.
-"""
+"""Evidence of the books: what came in is somewhere, by count and by content."""
 # ruff: noqa: S608 (identifiers are quoted)
 
 import polars as pl
 
-from expectations.evidence.tables import columns, evidence
+from expectations.evidence.sums import content_sums, ordered_by_key, staged_by_key
+from expectations.evidence.tables import evidence
 from expectations.stored import Opened
-from transforms.schemas import UNREADABLE, row_columns
 
-_ENTERED = ("staged", "held_before")
-_LEFT = ("ordered", "dead", "duplicates", "held")
-_WITH_UNREADABLE = ("staged", "dead")
+_FEW: tuple[tuple[str, int], ...] = (
+    ("held_before", 1),
+    ("dead", -1),
+    ("duplicates", -1),
+    ("held", -1),
+)
 
 
 def balance(store: Opened) -> pl.DataFrame:
     """Balance, per key, rows that entered a partition with rows that left it or are held."""
-    sides = [_side(store, table, 1) for table in _ENTERED]
-    sides += [_side(store, table, -1) for table in _LEFT]
+    sides = [_signed(staged_by_key(store), 1), _signed(ordered_by_key(store), -1)]
+    sides += [_signed(_by_key(store, table), sign) for table, sign in _FEW]
     return evidence(
         store,
         f"""
@@ -38,12 +37,14 @@ def balance(store: Opened) -> pl.DataFrame:
     )
 
 
-def _side(store: Opened, table: str, sign: int) -> str:
-    """Sum the rows of a table by key; only the few sums are added up across tables."""
-    unreadable = UNREADABLE if table in _WITH_UNREADABLE else "null::varchar"
-    content = f"hash({columns(row_columns(store.spec))}, {unreadable})"
-    return f"""
-        select partition, key, {max(sign, 0)} * count(*) as entered, {sign} * count(*) as missing,
-          {sign} * sum((h >> 32)::bigint) as high, {sign} * sum((h & 4294967295)::bigint) as low
-        from (select partition, key, {content} as h from {table}) group by all
-        """
+def _by_key(store: Opened, table: str) -> str:
+    sums = content_sums(store, table)
+    return f"(select partition, key, count(*) as rows, {sums} from {table} group by all)"
+
+
+def _signed(by_key: str, sign: int) -> str:
+    """Only the few sums are added up across tables, not the rows."""
+    return (
+        f"select partition, key, {max(sign, 0)} * rows as entered, {sign} * rows as missing,"
+        f" {sign} * high as high, {sign} * low as low from {by_key}"
+    )

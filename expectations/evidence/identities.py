@@ -6,9 +6,9 @@ from typing import Final
 import polars as pl
 
 from expectations.evidence.counted import counted_view
+from expectations.evidence.sums import odd_rows, ordered_by_key
 from expectations.evidence.tables import COUNTED, evidence, instant
 from expectations.stored import Opened, literal, quoted
-from transforms.schemas import ORDERED_EVENTS
 from transforms.spec import StreamSpec
 
 _FAR_US: Final = 1 << 62
@@ -35,19 +35,19 @@ def counted_once(store: Opened) -> pl.DataFrame:
     event time, rows repeat within their partition or repeat a dead letter, and all others need no
     look. Without it they may repeat anywhere within the horizon.
     """
-    spec = store.spec
-    rows = "(select partition, key, event_us from ordered union all"
-    rows += f" select partition, key, event_us from dead where {COUNTED})"
-    span = f"select min(event_us), max(event_us) from {rows}"
+    spec, last = store.spec, literal(store.stored.last.key)
+    span = f"""select min(first_us), max(last_us) from (
+      select first_us, last_us from {ordered_by_key(store)} union all
+      select min(event_us), max(event_us) from dead where {COUNTED})"""
     if spec.identity_has_event_time:
         _view_around(store, span, 0)
-        store.connection.register("ties", _ties(store))
-        suspects = _SUSPECTS
+        odd_rows(store)
+        store.connection.execute(_SUSPECTS.replace("LAST", last))
+        suspects = "(key, event_us) in (select (key, event_us) from suspects)"
     else:
         _view_around(store, span, spec.columns.dedup_horizon_us or _FAR_US)
         suspects = "true"
-    query = _TWICE.replace("IDENTITY", _identity(spec)).replace("SUSPECTS", suspects)
-    last = literal(store.stored.last.key)
+    query = _TWICE.replace("IDENTITY", _identity(spec)).replace("IS_SUSPECT", suspects)
     return evidence(store, query.replace("LAST", last).replace("HORIZON", str(_horizon(spec))))
 
 
@@ -79,38 +79,24 @@ def _identity(spec: StreamSpec) -> str:
     return f"{at} as moment, {ids}"
 
 
-def _ties(store: Opened) -> pl.DataFrame:
-    """Return the key and event time of released rows that are not alone with them.
-
-    They are neighbours in their file, which is sorted; that it is, is another invariant.
-    """
-    keys = {partition.key for partition in store.stored.partitions}
-    alike = [pl.col(name) == pl.col(name).shift() for name in ("key", "event")]
-    frames = pl.collect_all(
-        [
-            store.scan(file).select("key", "event").filter(*alike)
-            for file in store.stored.of(ORDERED_EVENTS, keys)
-            if file.rows
-        ]
-    )
-    empty = pl.DataFrame(schema={"key": pl.String, "event_us": pl.Int64})
-    us = pl.col("event").dt.timestamp("us").alias("event_us")
-    return pl.concat([empty, *(frame.select("key", us) for frame in frames)])
-
-
-# The filter on the event time alone is for speed: it looks at numbers.
+# Where events may be that are there twice. Released rows that are tied are neighbours in their
+# file, which is sorted; that it is, is another invariant. Most streams have none.
 _SUSPECTS: Final = f"""
-  event_us in (select event_us from ties union all select event_us from dead_within where {COUNTED})
-  and (key, event_us) in (
-    select (key, event_us) from ties union all
-    select (key, event_us) from dead_within where {COUNTED})
+create or replace temp table suspects as
+with few as (
+  select key, event_us from dead_within where {COUNTED}
+  union all select key, event_us from held where partition = LAST
+)
+select key, event_us from odd_rows where tied
+union select key, event_us from few group by all having count(*) > 1
+union select key, event_us from ordered_within semi join few using (key, event_us)
 """
 _TWICE: Final = f"""
 with rows as (
   select partition, key, event_us, seq, IDENTITY from (
     select * exclude (refused_at_us, is_dead_letter) from counted union all by name
     select * exclude (is_late) from held where partition = LAST
-  ) where SUSPECTS
+  ) where IS_SUSPECT
 ), neighbours as (
   select partition, key, event_us, lag(event_us) over same as earlier,
     lag(partition) over same as partition_then
@@ -120,7 +106,7 @@ with rows as (
     min(event_us) as first_us
   from neighbours where event_us - earlier <= HORIZON group by all
 ), looked_at as (
-  select partition, key, count(*) as examined from ordered group by all
+  select partition, key, rows as examined from ordered_by_key
 )
 select coalesce(l.partition, t.partition), coalesce(l.key, t.key), coalesce(examined, n),
   coalesce(n, 0), case when n > 0 then 'the first is of ' || {instant("first_us")} end

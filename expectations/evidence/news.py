@@ -5,6 +5,7 @@ from typing import Final
 
 import polars as pl
 
+from expectations.evidence.sums import staged_by_key
 from expectations.evidence.tables import GRAIN_US, evidence, instant, register_profiles
 from expectations.stored import Opened
 from transforms.schemas import FUTURE_TIMESTAMP
@@ -23,7 +24,7 @@ def dead_letter_share(store: Opened) -> pl.DataFrame:
           case when {share} > {1 if level is None else level} then dead else 0 end as wrong,
           case when wrong > 0 then round(100 * dead / staged, 2) || ' % of its rows; '
             || round(100 * {share}, 2) || ' % of all' end
-        from ({_staged_and_dead("true")})""",
+        from ({_staged_and_dead(store, "true")})""",
     )
 
 
@@ -34,14 +35,16 @@ def clocks(store: Opened) -> pl.DataFrame:
         f"""select partition, key, staged,
           case when dead > {FUTURE_SHARE} * staged then dead else 0 end as wrong,
           case when wrong > 0 then round(100 * dead / staged, 2) || ' % of its rows' end
-        from ({_staged_and_dead(f"reason = '{FUTURE_TIMESTAMP}'")})""",
+        from ({_staged_and_dead(store, f"reason = '{FUTURE_TIMESTAMP}'")})""",
     )
 
 
-def _staged_and_dead(which: str) -> str:
+def _staged_and_dead(store: Opened, which: str) -> str:
     return f"""
       select s.partition, s.key, s.staged, coalesce(d.dead, 0) as dead
-      from (select partition, key, count(*) as staged from staged group by all) s
+      from (
+        select partition, key, sum(rows)::bigint as staged from {staged_by_key(store)} group by all
+      ) s
       left join (select partition, key, count(*) as dead from dead where {which} group by all) d
         on d.partition = s.partition and d.key = s.key"""
 
@@ -58,7 +61,7 @@ def silence(store: Opened) -> pl.DataFrame:
             greatest(coalesce(p.idle_us, 0), {grain}) as allowed
           from watermarks w join judged j using (partition)
           left join profiles p on p.profile = w.profile
-        ), heard as (select partition, count(*) as rows from staged group by all)
+        ), heard as (select distinct partition from {staged_by_key(store)})
         select partition, key, 1,
           (last_arrival_us + allowed > start_us and last_arrival_us + allowed <= end_us)::bigint
             as wrong,

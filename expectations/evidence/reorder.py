@@ -3,63 +3,54 @@
 
 import polars as pl
 
+from expectations.evidence.sums import odd_rows, ordered_by_key
 from expectations.evidence.tables import (
-    EVIDENCE,
     counts,
     evidence,
     instant,
     profile_of,
     register_profiles,
 )
-from expectations.stored import Opened, StoredFile, literal
-from transforms.schemas import DEAD_LETTER_REASONS, ORDERED_EVENTS
-
-_ORDER = ("key", "event", "seq")
+from expectations.stored import Opened, literal
+from transforms.schemas import DEAD_LETTER_REASONS
 
 
 def order(store: Opened) -> pl.DataFrame:
     """Find released rows that stand after one they should precede, in the order of the file."""
-    keys = {partition.key for partition in store.stored.partitions}
-    files = [file for file in store.stored.of(ORDERED_EVENTS, keys) if file.rows]
-    frames = pl.collect_all([_out_of_place(store, file) for file in files])
-    return pl.concat([EVIDENCE.to_frame(), *frames])
-
-
-def _out_of_place(store: Opened, file: StoredFile) -> pl.LazyFrame:
-    """Compare each row with the one before it; the rows of a shard are one file."""
-    rows = store.scan(file).select("partition", *_ORDER)
-    key, event, seq = (pl.col(name) for name in _ORDER)
-    before_key, before_event, before_seq = (column.shift() for column in (key, event, seq))
-    falls = (event < before_event) | ((event == before_event) & (seq <= before_seq))
-    wrong = ((key < before_key) | ((key == before_key) & falls)).fill_null(value=False)
-    return (
-        rows.with_columns(wrong.alias("_wrong"))
-        .group_by("partition", key.alias("subject"))
-        .agg(
-            pl.len().cast(pl.Int64).alias("examined"),
-            pl.col("_wrong").sum().cast(pl.Int64).alias("violations"),
-            event.filter(pl.col("_wrong")).first().alias("_first"),
-        )
-        .select(
-            *("partition", "subject", "examined", "violations"),
-            pl.format(
-                "the first out of place is of {}",
-                pl.col("_first").dt.to_string("%Y-%m-%d %H:%M:%S%.6fZ"),
-            ).alias("detail"),
-        )
+    first = instant("min(event_us)")
+    return evidence(
+        store,
+        f"""with odd as (
+          select partition, key, count(*) as wrong,
+            'the first out of place is of ' || {first} as said
+          from {odd_rows(store)} where wrong group by all)
+        select partition, key, rows, coalesce(wrong, 0), said
+        from {ordered_by_key(store)} left join odd using (partition, key)""",
     )
 
 
 def released(store: Opened) -> pl.DataFrame:
-    """Find released rows that the watermark had passed before, or has not passed now."""
+    """Find released rows that the watermark had passed before, or has not passed now.
+
+    The first and the last of a key say whether there are any.
+    """
     early = "w.watermark_us is null or event_us >= w.watermark_us"
-    late = "event_us < b.watermark_us"
-    said = f"count(*) filter ({early}) || ' too early, ' || count(*) filter ({late}) || ' too late'"
+    late = "coalesce(event_us < before, false)"
     return evidence(
         store,
-        f"""select partition, key, {counts(f"({early}) or coalesce({late}, false)", said)}
-        from ordered left join watermarks w using (partition, key)
-        left join watermarks_before b using (partition, key) group by all""",
+        f"""with suspects as (
+          select s.partition, s.key, w.watermark_us, b.watermark_us as before
+          from {ordered_by_key(store)} s left join watermarks w using (partition, key)
+          left join watermarks_before b using (partition, key)
+          where w.watermark_us is null or last_us >= w.watermark_us or first_us < before
+        ), found as (
+          select partition, key, count(*) filter ({early} or {late}) as wrong,
+            count(*) filter ({early}) || ' too early, ' || count(*) filter ({late}) || ' too late'
+              as said
+          from ordered join suspects w using (partition, key) group by all
+        )
+        select partition, key, rows, coalesce(wrong, 0), said
+        from {ordered_by_key(store)} left join found using (partition, key)""",
     )
 
 

@@ -7,8 +7,10 @@ at the end of the partition, from above by these and any silence that may have b
 
 import polars as pl
 
+from expectations.evidence.sums import skews, staged_by_key
 from expectations.evidence.tables import counts, evidence, instant, profile_of, register_profiles
 from expectations.stored import Opened
+from transforms.spec import StreamSpec
 
 
 def falls(store: Opened) -> pl.DataFrame:
@@ -28,24 +30,52 @@ def falls(store: Opened) -> pl.DataFrame:
 
 
 def earned(store: Opened) -> pl.DataFrame:
-    """Find keys whose watermark their rows and their silence do not explain."""
+    """Find keys whose watermark their rows and their silence do not explain.
+
+    Future rows and duplicates move nothing; everything else that was staged does. Future ones are
+    left out of the sums by key; where the newest row of a key is a duplicate, its rows are looked
+    at again.
+    """
     register_profiles(store)
-    return evidence(store, _EARNED.replace("PROFILE", profile_of(store.spec, "s")))
+    by_key = staged_by_key(store)
+    query = _EARNED.replace("BY_KEY", by_key).replace("PROFILE", profile_of(store.spec, "s"))
+    for name in ("newest_seq", "moved_seq", "newest", "moved"):
+        query = query.replace(f"OF_SKEW({name})", _of_skew(store.spec, name))
+    return evidence(store, query)
 
 
-# Future rows and duplicates move nothing; everything else that was staged does.
+def _of_skew(spec: StreamSpec, name: str) -> str:
+    """Return the sum that leaves out what is future by the skew of the profile."""
+    cases = (f"when {skew} then {name}_{place}" for place, skew in enumerate(skews(spec)))
+    return f"case p.skew_us {' '.join(cases)} end"
+
+
 _EARNED = """
-with stood as (
-  select partition, seq from dead where reason = 'future_timestamp'
-  union all select partition, seq from duplicates
+with sums as (
+  select s.partition, s.key, p.*, last_came, OF_SKEW(newest) as newest, OF_SKEW(moved) as moved,
+    OF_SKEW(newest_seq) as newest_seq, OF_SKEW(moved_seq) as moved_seq
+  from BY_KEY s left join profiles p on p.profile = PROFILE
+), doubtful as (
+  select s.partition, s.key from sums s join duplicates d
+    on d.partition = s.partition and d.seq in (s.newest_seq, s.moved_seq)
+), again as (
+  select s.partition, s.key, PROFILE as profile, s.event_us, s.arrival_us
+  from staged s semi join doubtful d on d.partition = s.partition and d.key = s.key
+  anti join duplicates m on m.partition = s.partition and m.seq = s.seq
+), moving as (
+  select partition, key, profile, max(event_us) as newest, max(arrival_us) as moved
+  from again join profiles using (profile) where event_us::hugeint - skew_us <= arrival_us
+  group by all
 ), came as (
-  select s.partition, s.key, s.event_us, s.arrival_us, m.seq is null as moves, p.*
-  from staged s left join profiles p on p.profile = PROFILE
-  left join stood m on m.partition = s.partition and m.seq = s.seq
+  select * from sums anti join doubtful using (partition, key)
+  union all by name
+  select s.* replace (m.newest as newest, m.moved as moved)
+  from sums s semi join doubtful d on d.partition = s.partition and d.key = s.key
+  left join moving m on m.partition = s.partition and m.key = s.key and m.profile = s.profile
 ), rows as (
-  select partition, key, max(arrival_us) as last_came,
-    max(event_us - grace_us) filter (moves) as pushed, max(event_us) filter (moves) as newest,
-    max(arrival_us) filter (moves) as last_moved, min(idle_us + grace_us) as quickest
+  select partition, key, max(last_came) as last_came,
+    max(newest::hugeint - grace_us)::bigint as pushed, max(newest) as newest,
+    max(moved) as last_moved, min(idle_us + grace_us) as quickest
   from came group by all
 ), known as (
   select w.*, j.end_us, r.pushed, r.last_came, b.watermark_us as before,

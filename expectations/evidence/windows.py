@@ -54,30 +54,40 @@ def row_counts(store: Opened) -> pl.DataFrame:
 
 # What the judged partitions closed, all together.
 _LIMITS: Final = """
-create or replace temp view limits as
+create or replace temp table limits as
 select key, max(w.watermark_us) as until, any_value(b.watermark_us) as before
 from watermarks w left join (
   select key, watermark_us from watermarks_before where partition = FIRST) b using (key)
 group by key
 """
+# Whether a window that ends at ``wend_us`` is within the limits of a key.
+_WITHIN: Final = "wend_us <= until and wend_us > coalesce(before, wend_us - 1)"
+_WAS_OPEN: Final = "(refused_at_us is null or wend_us > refused_at_us)"
 
 
 def _of_window(store: Opened, window: WindowSpec) -> pl.DataFrame:
     """Find the windows of one name that count other rows; first the keys that have any."""
-    suspects = store.ask(_fingerprints(window))
+    suspects = store.ask(_fingerprints(window, _surely(store)))
     if suspects.is_empty():
         return EVIDENCE.to_frame()
-    store.connection.register("suspects", suspects)
+    store.connection.register("miscounted", suspects)
     return evidence(store, _one_by_one(window))
 
 
-def _due_rows(window: WindowSpec) -> str:
-    """Rows by window, of the windows that were closed, and open when the row came."""
-    rows = in_windows("counted", window, "key, refused_at_us")
-    return f"""
-      from ({rows}) r join limits l using (key)
-      where wend_us <= until and wend_us > coalesce(before, wend_us - 1)
-        and (refused_at_us is null or wend_us > refused_at_us)"""
+def _surely(store: Opened) -> str:
+    """Return SQL for whether a window is within the limits of every key that has rows.
+
+    Nearly all are, and need not be compared with the limits of their own key.
+    """
+    above, upto = store.ask("""
+        select max(before), coalesce(min(coalesce(until, -1::bigint << 62)), 0)
+        from (select distinct key from counted) left join limits using (key)
+        """).row(0)
+    return f"wend_us <= {upto}" + ("" if above is None else f" and wend_us > {above}")
+
+
+def _rows_in(window: WindowSpec) -> str:
+    return f"({in_windows('counted', window, 'key, refused_at_us')})"
 
 
 def _published(window: WindowSpec) -> str:
@@ -87,10 +97,17 @@ def _published(window: WindowSpec) -> str:
       from windows where "window" = {literal(window.name)} and reason = {literal(CLOSED)}"""
 
 
-def _fingerprints(window: WindowSpec) -> str:
+def _fingerprints(window: WindowSpec, surely: str) -> str:
+    """Return a query for the keys whose windows do not count their rows."""
     return f"""
+      with counts as (
+        select key, case when not ({surely}) then wend_us end as wend_us, count(*) as found,
+          sum({_WEIGHT}) as mark
+        from {_rows_in(window)} where {_WAS_OPEN} group by all
+      )
       select key from (
-        select key, count(*) as found, sum({_WEIGHT}) as mark {_due_rows(window)} group by key
+        select key, found, mark from counts left join limits using (key)
+        where wend_us is null or ({_WITHIN})
         union all
         select key, -sum(event_count), -sum(event_count * {_WEIGHT})
         from ({_published(window)}) group by key
@@ -103,8 +120,10 @@ def _one_by_one(window: WindowSpec) -> str:
     return f"""
       with found as (
         select key, wid, any_value(wend_us) as wend_us, count(*) as n
-        {_due_rows(window)} and key in (select key from suspects) group by key, wid
-      ), published as (select * from ({_published(window)}) semi join suspects using (key)),
+        from {_rows_in(window)} join limits using (key)
+        where {_WITHIN} and {_WAS_OPEN} and key in (select key from miscounted)
+        group by key, wid
+      ), published as (select * from ({_published(window)}) semi join miscounted using (key)),
       compared as (
         select coalesce(p.partition, {closed_in}) as partition, coalesce(p.key, f.key) as key,
           coalesce(p.window_end_us, f.wend_us) as wend_us, coalesce(p.event_count, 0) as said,
@@ -120,9 +139,10 @@ def _one_by_one(window: WindowSpec) -> str:
 def agreement(store: Opened) -> pl.DataFrame:
     """Find windows whose own numbers contradict each other."""
     wrong = " or ".join(f"not coalesce({rule}, false)" for rule in _rules(store))
-    said = first_window(wrong)
     return evidence(
-        store, f"select partition, key, {counts(wrong, said)} from windows group by all"
+        store,
+        f"""select partition, key, {counts("wrong", first_window("wrong"))}
+        from (select *, {wrong} as wrong from windows) group by all""",
     )
 
 

@@ -368,3 +368,12 @@ def test_evidence_that_is_empty_where_rows_are_is_missing(source: River) -> None
     summary = summarize(stored, CATALOGUE, nothing)
     missing = summary.select(pl.col("^evidence of .* is missing$").sum()).row(0)
     assert min(missing) == len(DAYS)
+
+
+def test_a_lake_with_an_address_is_judged_as_its_folder_is(river: River) -> None:
+    """What lies in object storage is read another way than files are."""
+    remote = replace(river, lake=replace(river.lake, root=f"file://{river.lake.root}", _open={}))
+    assert red(remote) == {}
+    plant, expected = FAULTS["an event counts twice"]
+    plant(river)
+    assert set(red(remote)) == expected
