@@ -64,6 +64,7 @@ CLAIM: Final = (
     "Every current revision, tombstones too, is in the target once and equal to the bit, and "
     "nothing else is there."
 )
+REMEDY: Final = "If not: lowwater parity {} lists what differs, with --repair it is mended."
 # What lies in no partition that is proved; nothing should.
 ELSEWHERE: Final = "elsewhere"
 
@@ -242,4 +243,4 @@ def parity_check(spec: StreamSpec, events: Axis) -> dg.AssetChecksDefinition:
     def judge(lake: Lake, partitions: Sequence[str]) -> Iterator[Verdict]:
         return (kept.verdict() for kept in stored_proofs(spec, lake, partitions))
 
-    return blocking_check(check, CLAIM, events, judge)
+    return blocking_check(check, f"{CLAIM} {REMEDY.format(spec.name)}", events, judge)

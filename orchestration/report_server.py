@@ -34,6 +34,6 @@ class Reader(SimpleHTTPRequestHandler):
         """Say nothing: a path may hold anything, and nobody asks who read a report."""
 
 
-def report_server(folder: Path, port: int) -> ThreadingHTTPServer:
+def report_server(folder: Path, port: int, host: str = HOST) -> ThreadingHTTPServer:
     """Return a server for the files of a folder; ``port`` 0 takes a free one."""
-    return ThreadingHTTPServer((HOST, port), partial(Reader, directory=str(folder)))
+    return ThreadingHTTPServer((host, port), partial(Reader, directory=str(folder)))

@@ -12,9 +12,10 @@ from transforms.errors import UsageError
 
 
 def command(
-    port: Annotated[
-        int, typer.Option("--port", help="Where it listens, on this machine.")
-    ] = REPORTS_PORT,
+    port: Annotated[int, typer.Option("--port", help="The port it listens on.")] = REPORTS_PORT,
+    host: Annotated[
+        str, typer.Option("--host", help="The address it listens on: this machine alone.")
+    ] = HOST,
 ) -> None:
     """Serve the reports, read only, until Ctrl-C.
 
@@ -24,13 +25,15 @@ def command(
     settings.reports.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:
-        with report_server(settings.reports, port) as server:
-            typer.echo(f"http://{HOST}:{server.server_port} (Ctrl-C ends it)", err=True)
+        with report_server(settings.reports, port, host) as server:
+            typer.echo(f"http://{host}:{server.server_port} (Ctrl-C ends it)", err=True)
             server.serve_forever()
     except KeyboardInterrupt:
         return
     except OSError as error:
-        raise UsageError(f"port {port}: {error.strerror}; choose another with --port") from error
+        raise UsageError(
+            f"{host}, port {port}: {error.strerror}; choose another with --port"
+        ) from error
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import duckdb
 import pytest
 from river import DAYS, River, arrivals
 
 from assets.catalogue import Locks
 from assets.stores.lock import LockHeld, StreamLock
 from assets.stores.targets.faults import TargetDataError, TargetOutageError
-from orchestration.alerts import alerts_sensor
+from orchestration.alerts import Told, alerts_sensor
 from orchestration.definitions import build_defs
 from orchestration.hooks import Alert, Command, Hook, Webhook, hooks_of
-from orchestration.jobs import arrivals_job
+from orchestration.jobs import arrivals_job, parity_job
 from orchestration.settings import Settings
-from transforms.errors import SourceError, UsageError
+from transforms.errors import CheckError, SourceError, UsageError
 from transforms.spec import Alerts
 
 ALERT = Alert("run_failed", "river", "run:1", "river_arrivals 2024-01-01 failed")
@@ -161,6 +163,29 @@ def test_a_webhook_gets_json(posted: tuple[str, list[dict[str, Any]]]) -> None:
             "source": "lowwater",
         }
     ]
+
+
+def change_a_number_in_the_target(river: River) -> None:
+    with duckdb.connect(str(river.settings.target)) as target:
+        target.execute("update river.windows_current set stage_mean = stage_mean + 1")
+
+
+def test_each_kind_of_alert_reaches_a_webhook_once(
+    river: River, instance: dg.DagsterInstance, posted: tuple[str, list[dict[str, Any]]]
+) -> None:
+    url, bodies = posted
+    hook, levels = Webhook(url), {"dead_letter_fraction": 0, "stale_after": "1d"}
+    cursor = str(Told(time.time()))
+    failed_run(river, instance)
+    change_a_number_in_the_target(river)
+    with pytest.raises(CheckError):
+        river.jobs(instance).run(parity_job("river"), ["2024-01-01"])
+    for _ in range(2):
+        cursor = look(river, instance, hook, cursor, **levels)
+    kinds = {body["kind"]: body["text"] for body in bodies}
+    assert sorted(kinds) == ["check_failed", "dead_letters_high", "run_failed", "stale_stream"]
+    assert len({body["key"] for body in bodies}) == len(bodies)
+    assert "the check the_target_equals_the_lake_to_the_bit failed" in kinds["check_failed"]
 
 
 def test_a_webhook_that_fails_says_so_and_shows_no_address(

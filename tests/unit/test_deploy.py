@@ -2,6 +2,8 @@
 
 import configparser
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,19 +46,36 @@ def test_there_is_a_unit_for_each_process() -> None:
     assert [path.stem for path in UNITS] == [
         "lowwater-code",
         "lowwater-daemon",
+        "lowwater-reports",
         "lowwater-webserver",
     ]
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_systemd_finds_no_mistake_in_a_unit(path: Path, tmp_path: Path) -> None:
+    """The program is one that exists: that of the release may not be installed here."""
+    checked = tmp_path / path.name
+    checked.write_text(path.read_text().replace("/opt/lowwater/.venv/bin", str(PROGRAMS)))
+    command = ["systemd-analyze", "verify", "--man=no", str(checked)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Units that it comes after are not installed here.
+    found = [line for line in done.stderr.splitlines() if str(checked) in line]
+    assert found == []
 
 
 def test_the_webserver_listens_on_the_loopback() -> None:
     command = unit(DEPLOY / "systemd" / "lowwater-webserver.service")["Service"]["ExecStart"]
     assert "-h 127.0.0.1 " in command
-    assert compose()["services"]["webserver"]["ports"] == ["127.0.0.1:3000:3000"]
+    services = compose()["services"]
+    assert services["webserver"]["ports"] == ["127.0.0.1:3000:3000"]
+    assert services["reports"]["ports"] == ["127.0.0.1:3001:3001"]
+    assert not any("ports" in services[name] for name in ("postgres", "code", "daemon"))
 
 
 def test_containers_have_a_health_check_and_no_rights() -> None:
     services = compose()["services"]
-    assert {*services} == {"postgres", "code", "webserver", "daemon"}
+    assert {*services} == {"postgres", "code", "webserver", "daemon", "reports"}
     for name, service in services.items():
         assert service["healthcheck"]["test"], name
         if name != "postgres":
