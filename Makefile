@@ -32,7 +32,7 @@ demo-tracks: $(STAMP)  ## the same network on two tracks: one for who warns, one
 test: $(STAMP)  ## every test that needs no browser
 	$(BIN)/pytest -m "not ui"
 
-test-ui: $(STAMP)  ## the quality page in headless Chromium, which must be installed
+test-ui: $(STAMP)  ## the quality page, and a whole installation on PostgreSQL, in headless Chromium, which must be installed
 	$(BIN)/pytest -m ui
 
 check: $(STAMP)  ## format, lint, types, imports

@@ -1,6 +1,6 @@
 """Whether the webserver answers, and the daemon stays small, while 365 partitions are run.
 
-Run by hand: `python tests/ui/load_while_running.py`, about five minutes. It prints JSON; the
+Run by hand: `python tests/ui/load_while_running.py`, about ten minutes. It prints JSON; the
 figures that were measured are in docs/benchmarks/operate.md.
 """
 
