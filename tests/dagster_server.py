@@ -24,7 +24,7 @@ from typing import Any
 import dagster as dg
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 120
+PATIENCE_S = 240
 LOCATION, REPOSITORY = "lowwater", "__repository__"
 
 
