@@ -9,11 +9,13 @@ Which revisions are needed is the business of ``transforms.publication`` and
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 from assets.partitions import Axis
+from assets.stores.counting import Told, nobody
 from assets.stores.lake import Lake, Slot
 from assets.stores.publishing.delivery import Sink
 from assets.stores.tables import by_shard, unit_of
@@ -41,6 +43,8 @@ class Targets:
     """The resource ``targets``: the stores that people read, by the name a spec gives."""
 
     named: Mapping[str, Target]
+    breakers: Path | None = None  # the folder that says which of them were down
+    told: Told = nobody
     _sinks: dict[str, Sink] = field(default_factory=dict, repr=False)
 
     def of(self, spec: StreamSpec) -> Target:
@@ -52,7 +56,10 @@ class Targets:
 
     def sink_of(self, spec: StreamSpec) -> Sink:
         """Return the target of a stream with what this process knows of it, always the same."""
-        return self._sinks.setdefault(spec.target, Sink(self.of(spec)))
+        if spec.target not in self._sinks:
+            file = self.breakers and self.breakers / spec.target
+            self._sinks[spec.target] = Sink.remembered(self.of(spec), file, self.told)
+        return self._sinks[spec.target]
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def prove_partitions(
     with unit:
         for partition in _each(found, partitions):
             row = _row(spec, found, partition)
-            mark = Mark.of(spec, _made_from(rows, partition.name))
+            mark = Mark.of(spec, _made_from(rows, partition.name, row[VERDICT].item()))
             unit.replace(TARGET_PARITY, Slot(partition.name), row, str(mark))
             yield Proved(partition.name, row)
         unit.flush()
@@ -155,13 +155,14 @@ def grid(history: History, partitions: Iterable[str], *, rest: str = "") -> Grid
 
 
 def unproved(history: History) -> list[str]:
-    """Return the event partitions that were published to since they were proved, oldest first."""
+    """Return the event partitions that have to be proved, oldest first.
+
+    Those that were published to since, and those that were not equal: they may have been mended.
+    """
     unit = unit_of(history.lake, history.spec, TARGET_PARITY)
     rows = unit.rows(WINDOW_HISTORY)
-    seen = {name: Mark.read(text) for name, text in unit.marks(TARGET_PARITY).items()}
-    new = [
-        name for name in rows if name not in seen or seen[name].made_from != _made_from(rows, name)
-    ]
+    seen = {name: Mark.read(text).made_from for name, text in unit.marks(TARGET_PARITY).items()}
+    new = [name for name in rows if seen.get(name) != _made_from(rows, name)]
     return history.events.in_order(new)
 
 
@@ -173,9 +174,10 @@ def stored_proofs(spec: StreamSpec, lake: Lake, partitions: Iterable[str]) -> It
         yield Proved(partition, unit.read(TARGET_PARITY, partitions=[partition]))
 
 
-def _made_from(rows: dict[str, int], partition: str) -> str:
+def _made_from(rows: dict[str, int], partition: str, verdict: str = Finding.EQUAL) -> str:
     # History is only added to, so the number of its rows tells one state from another.
-    return str(rows.get(partition, 0))
+    revisions = str(rows.get(partition, 0))
+    return revisions if verdict == Finding.EQUAL else f"{revisions} {verdict}"
 
 
 def _each(found: StreamProof, partitions: Sequence[str]) -> list[Partition]:

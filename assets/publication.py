@@ -12,10 +12,8 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import (
-    asset_spec,
-    dep,
-)
+from assets.alerts import alerts_of
+from assets.catalogue import asset_spec, dep
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
@@ -152,4 +150,4 @@ def publication_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsD
 
     deps, kinds = [dep(spec, WINDOW_AGGREGATES)], ("deltalake", "duckdb")
     specs = [asset_spec(spec, PUBLISHED_WINDOWS, DESCRIPTION, deps, kinds)]
-    return step(spec, "publication", axis, specs, work)
+    return step(spec, "publication", axis, specs, work, watch=alerts_of(spec, PUBLISHED_WINDOWS))

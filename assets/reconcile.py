@@ -12,10 +12,8 @@ from typing import Final
 import dagster as dg
 import polars as pl
 
-from assets.catalogue import (
-    asset_spec,
-    dep,
-)
+from assets.alerts import alerts_of
+from assets.catalogue import asset_spec, dep
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
@@ -174,4 +172,4 @@ def reconcile_assets(spec: StreamSpec, axis: Axis, events: Axis) -> dg.AssetsDef
             yield amended.partition, {AMENDED_WINDOWS: amended.figures()}
 
     specs = [asset_spec(spec, AMENDED_WINDOWS, DESCRIPTION, deps, ("deltalake", "duckdb"))]
-    return step(spec, "reconcile", events, specs, work)
+    return step(spec, "reconcile", events, specs, work, watch=alerts_of(spec, AMENDED_WINDOWS))

@@ -15,6 +15,7 @@ from assets.history import Targets
 from assets.metadata import Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake
+from transforms.errors import LowwaterError
 from transforms.spec import StreamSpec
 
 
@@ -31,16 +32,36 @@ class Stores:
 # A partition that is done, and the figures of its tables.
 Done = tuple[str, Mapping[str, Metadata]]
 Work = Callable[[Stores, Sequence[str]], Iterable[Done]]
+Results = Callable[[], Iterable[dg.AssetCheckResult]]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Checks that a step judges itself, by what it met on its way, also where it failed there.
+
+    ``begin`` is called before the work, and what it returns after it.
+    """
+
+    specs: Sequence[dg.AssetCheckSpec] = ()
+    begin: Callable[[Stores], Results] = lambda _stores: tuple
 
 
 def step(
-    spec: StreamSpec, name: str, axis: Axis, specs: Sequence[dg.AssetSpec], work: Work
+    spec: StreamSpec,
+    name: str,
+    axis: Axis,
+    specs: Sequence[dg.AssetSpec],
+    work: Work,
+    *,
+    watch: Watch | None = None,
 ) -> dg.AssetsDefinition:
     """Return the assets of a step; ``work`` yields each partition as soon as it is written."""
+    watch = watch or Watch()
 
     @dg.multi_asset(
         name=f"{spec.name}__{name}",
         specs=specs,
+        check_specs=watch.specs or None,
         partitions_def=axis.definition,
         backfill_policy=ONE_RUN,
         pool=pool_of(spec),
@@ -53,15 +74,21 @@ def step(
         targets: dg.ResourceParam[Targets],
         locks: dg.ResourceParam[Locks],
         progress: dg.ResourceParam[Progress],
-    ) -> Iterator[dg.MaterializeResult[None]]:
+    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         stores = Stores(lake, landing, targets, context.run.run_id)
-        with locks.of(spec.staged_as)():
-            for partition, figures in work(stores, context.partition_keys):
-                _tell(context, spec, partition, figures)
-                progress.done(next(iter(figures)), partition)
+        judged = watch.begin(stores)
+        try:
+            with locks.of(spec.staged_as)():
+                for partition, figures in work(stores, context.partition_keys):
+                    _tell(context, spec, partition, figures)
+                    progress.done(next(iter(figures)), partition)
+        except LowwaterError:
+            yield from judged()
+            raise
         # All partitions of the run are there, those without rows too.
         for described in specs:
             yield dg.MaterializeResult(asset_key=described.key)
+        yield from judged()
 
     return stepping
 

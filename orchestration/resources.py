@@ -6,6 +6,7 @@ Here belongs which store stands behind a role in this installation.
 from assets.catalogue import Landing, Locks, Progress
 from assets.history import Targets
 from assets.quality import Reports
+from assets.stores.counting import Told, nobody
 from assets.stores.lake import Lake
 from assets.stores.tables import EVENT_TABLES
 from orchestration.settings import Settings
@@ -13,10 +14,11 @@ from orchestration.targets import targets_of
 from orchestration.telemetry import export_traces
 
 
-def resources_of(settings: Settings, *, retries: int = 0) -> dict[str, object]:
+def resources_of(settings: Settings, *, retries: int = 0, told: Told = nobody) -> dict[str, object]:
     """Return the resources by role; traces are exported from here on, if they are to be.
 
-    ``retries`` is how often a step tries again what may pass.
+    ``retries`` is how often a step tries again what may pass; ``told`` is who hears of rows that
+    are published or proved.
     """
     export_traces()
     lake = Lake(settings.lake, event_tables=EVENT_TABLES)
@@ -24,7 +26,7 @@ def resources_of(settings: Settings, *, retries: int = 0) -> dict[str, object]:
         "lake": lake,
         "landing": Landing(lake, settings.home),
         "locks": Locks(settings.locks, retries=retries),
-        "targets": Targets(targets_of(settings)),
+        "targets": Targets(targets_of(settings), settings.breakers, told),
         "progress": Progress(),
         "reports": Reports(settings.reports, settings.reports_url),
     }

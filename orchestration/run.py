@@ -18,7 +18,7 @@ from dagster._core.errors import DagsterAssetCheckFailedError
 from assets.catalogue import Landing, Locks, Progress
 from assets.freshness import first_unfinished_of_any, with_data
 from assets.grace import is_due
-from assets.history import History
+from assets.history import History, Targets
 from assets.parity import unproved
 from assets.partitions import Axis
 from assets.stores.lake import Lake
@@ -39,6 +39,7 @@ from orchestration.logs import FILE, file_logger
 from orchestration.ranges import parts, range_tags, stretches
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
+from orchestration.watcher import Watcher
 from transforms.errors import CheckError, SourceError, UsageError
 from transforms.spec import StreamSpec
 from transforms.spec_fields import parse_instant
@@ -49,21 +50,24 @@ EVENT_STAGES: Final = 2
 
 
 @dataclass(frozen=True)
-class Watcher:
-    """Who is told how a run goes: a title and a number of steps, then each step."""
-
-    expect: Callable[[str, int], None] = lambda _title, _steps: None
-    step: Callable[[], None] = lambda: None
-    say: Callable[[str], None] = lambda _text: None
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """What a run did: the partitions that it ran, and where it wrote its log."""
+    """What a run did: the partitions that it took, where it wrote its log.
+
+    ``failed`` is the check that ended it; what came before that is done.
+    """
 
     arrivals: Sequence[str]
     events: Sequence[str]
     log: Path
+    failed: CheckError | None = None
+
+
+@dataclass
+class Taken:
+    """The partitions that a run took up so far."""
+
+    arrivals: Sequence[str] = ()
+    events: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Runner:
         """Return the runner of a stream of this installation."""
         watcher = watcher or Watcher()
         progress = Progress(lambda _stage, _partition: watcher.step())
-        resources = {**resources_of(settings), "progress": progress}
+        resources = {**resources_of(settings, told=watcher.rows), "progress": progress}
         return cls(settings, spec, resources, watcher)
 
     @property
@@ -98,28 +102,33 @@ class Runner:
         locks: Locks = self.resources["locks"]
         lock = StreamLock(locks.folder, stream, locks.patience_s, self.watcher.say)
         log = self.settings.logs / f"{stream}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+        taken, failed = Taken(), None
         with lock(), self._jobs(log) as jobs:
             try:
-                arrivals, events = self._take(jobs, first, last)
-            except CheckError:
-                self._report(jobs)  # it says what is wrong
-                raise
-            if arrivals or events:
-                self._report(jobs)
-        return Outcome(arrivals, events, log)
+                self._take(jobs, taken, first, last)
+            except CheckError as error:
+                failed = error
+            if taken.arrivals or taken.events or failed:
+                self._report(jobs)  # it says what is wrong, too
+        return Outcome(taken.arrivals, taken.events, log, failed)
 
-    def _take(
-        self, jobs: "Jobs", first: str | None, last: str | None
-    ) -> tuple[Sequence[str], Sequence[str]]:
+    def alerts(self) -> Iterator[str]:
+        """Yield what somebody must be told of the targets, as this process met them."""
+        targets: Targets = self.resources["targets"]
+        for sink in {id(sink): sink for sink in map(targets.sink_of, self.spec.computed)}.values():
+            yield from sink.record.figures.alerts()
+
+    def _take(self, jobs: "Jobs", taken: Taken, first: str | None, last: str | None) -> None:
         """Run the arrival partitions, then the event partitions, then what speaks of both."""
         stream, tracks = self.spec.name, len(self.spec.computed)
-        arrivals = self._arrivals(first, last)
+        taken.arrivals = arrivals = self._arrivals(first, last)
         if arrivals:
             self.watcher.expect("arrivals", (1 + TRACK_STAGES * tracks) * len(arrivals))
             jobs.run_in_parts(arrivals_job(stream), arrivals)
         events = self._events()
+        taken.events = [key for stretch in events for key in stretch]
         stages = EVENT_STAGES * tracks + bool(self.spec.tracks)
-        self.watcher.expect("events", stages * sum(map(len, events)))
+        self.watcher.expect("events", stages * len(taken.events))
         for stretch in events:
             jobs.run(events_job(stream), stretch)
         if self._advice_is_due():
@@ -127,7 +136,6 @@ class Runner:
             jobs.run(advice_job(stream))
         self._in_stretches(jobs, "parity", parity_job(stream), self._unproved(), tracks)
         self._in_stretches(jobs, "tracks", tracks_job(stream), self._differences())
-        return arrivals, [key for stretch in events for key in stretch]
 
     def _in_stretches(
         self,
@@ -226,7 +234,9 @@ class Jobs:
                 run_config={"loggers": {name: {} for name in self.loggers}},
             )
         except DagsterAssetCheckFailedError as error:
-            failed = f"a check of {job} failed; see it in lowwater ui: {error}"
+            # Its first line counts them, the others name them.
+            named = "; ".join(str(error).splitlines()[1:])
+            failed = f"a check of {job} failed, see the quality report or lowwater ui: {named}"
             raise CheckError(failed) from error
 
     def run_in_parts(self, job: str, partitions: Sequence[str]) -> None:

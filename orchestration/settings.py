@@ -90,6 +90,11 @@ class Settings:
         return self.home / "locks"
 
     @property
+    def breakers(self) -> Path:
+        """The folder that says which targets were down."""
+        return self.home / "breakers"
+
+    @property
     def reports(self) -> Path:
         """The folder of what checks found, and of the pages that show it."""
         return self.home / "reports"

@@ -46,7 +46,10 @@ class Pass:
 
 
 class Breaker:
-    """Any thread may ask; the lock is held for its state alone, never for a call."""
+    """Any thread may ask; the lock is held for its state alone, never for a call.
+
+    One that ``was_down`` before a restart starts half-open.
+    """
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Breaker:
         window_s: float = WINDOW_S,
         reset_s: float = RESET_S,
         least_calls: int = LEAST_CALLS,
+        was_down: bool = False,
     ) -> None:
         self._clock = clock
         self._window_s = window_s
@@ -66,6 +70,9 @@ class Breaker:
         self._down_since: float | None = None
         self._probing = False
         self._longest_down_s = 0.0
+        if was_down:
+            self._down_since = clock()
+            self._opened_at = self._down_since - reset_s
 
     @property
     def state(self) -> BreakerState:

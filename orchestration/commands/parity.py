@@ -15,15 +15,18 @@ from typing import Annotated, Any
 
 import typer
 
+from assets.stores.counting import RowCount
 from assets.stores.parity.engine import prove
 from assets.stores.parity.ledger import FileLedger
 from assets.stores.parity.options import Options, Wanted
 from assets.stores.parity.places import sides_at
 from assets.stores.parity.repair import repair
 from assets.stores.parity.side import Reading, Side
+from orchestration.commands.progress import progress_bar
 from orchestration.commands.result import AsJson, show
 from orchestration.settings import Settings
 from orchestration.specs import load_specs
+from orchestration.watcher import Watcher
 from transforms.canonical import ColumnType
 from transforms.errors import UsageError
 from transforms.parity_contract import Wish
@@ -93,23 +96,35 @@ def command(
     Bit for bit; shows what differs, repairs it when asked. Exit code 1: something differs.
     """
     _refuse_unused(mend=mend, resume=resume, approve_deletes=approve_deletes)
+    if evidence is not None and not evidence.parent.is_dir():
+        raise UsageError(f"{evidence}: there is no folder {evidence.parent}")
     options = Options(datetime.now(UTC).date(), partition, _waivers(waivers), lag)
     how = Reading(push_down, memory)
     if stream is not None:
         said = {"--source": source, "--target": target, "--key": key}
         less = {"--leave-out": leave_out, "--type": types, "--partition": partition}
         _refuse_said(stream, said | less)
-        proof = _of_stream(stream, Wanted(options, how, resume, mend, approve_deletes))
+        wanted = Wanted(options, how, resume, mend, approve_deletes)
+        with progress_bar() as watcher:
+            proof = _of_stream(stream, wanted, watcher)
     else:
         both = sides_at(_both(source, target), os.environ, how)
         ledger = FileLedger(resume, *(side.label for side in both)) if resume else None
         wish = _wish(key or (), leave_out or (), types or ())
-        told = replace(options, ledger=ledger)
-        proof = _of_tables(both[0], both[1], wish, told, approve_deletes, mend=mend)
-    if evidence is not None:
-        evidence.write_text(json.dumps(proof.evidence()), encoding="utf-8")
+        kept = replace(options, ledger=ledger)
+        with progress_bar() as watcher:
+            proof = _of_tables(both, wish, kept, watcher, approve_deletes, mend=mend)
     show(proof.summary(), lines(proof), as_json=as_json)
+    if evidence is not None:
+        _write(evidence, proof)
     return 0 if proof.holds() else 1
+
+
+def _write(evidence: Path, proof: Proof) -> None:
+    try:
+        evidence.write_text(json.dumps(proof.evidence()), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{evidence}: cannot be written: {error.strerror}") from error
 
 
 def _refuse_said(stream: str, given: Mapping[str, object]) -> None:
@@ -136,21 +151,32 @@ def _both(source: str | None, target: str | None) -> tuple[str, str]:
 
 
 def _of_tables(
-    source: Side, target: Side, wish: Wish, options: Options, approved: int | None, *, mend: bool
+    both: Sequence[Side],
+    wish: Wish,
+    options: Options,
+    watcher: Watcher,
+    approved: int | None,
+    *,
+    mend: bool,
 ) -> Proof:
+    source, target = both
     with source, target:
-        proof = prove(source, target, wish, options)
+        watcher.say("looking at both tables")
+        about = [source.rows_about(), target.rows_about()]
+        count = RowCount(watcher.rows, "proving", sum(about) if all(about) else 0)
+        proof = prove(source, target, wish, replace(options, told=count.add))
         return repair(source, target, proof, options, approved) if mend else proof
 
 
-def _of_stream(name: str, wanted: Wanted) -> Proof:
+def _of_stream(name: str, wanted: Wanted, watcher: Watcher) -> Proof:
     settings = Settings.from_environment()
     spec = load_specs(settings.streams).computed(name)
     # Dagster takes seconds to import; a wrong name need not wait for it.
     from assets.parity import prove_stream  # noqa: PLC0415
     from orchestration.resources import resources_of  # noqa: PLC0415
 
-    return prove_stream(spec, resources_of(settings), wanted)
+    watcher.say(f"proving the target of {name}")
+    return prove_stream(spec, resources_of(settings, told=watcher.rows), wanted)
 
 
 def _wish(key: Sequence[str], left_out: Sequence[str], types: Sequence[str]) -> Wish:

@@ -1,18 +1,17 @@
 """``lowwater run``: a stream through the whole platform, in one process."""
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orchestration.commands.progress import progress_bar
 from orchestration.commands.result import AsJson, show
 from orchestration.settings import Settings
 from orchestration.specs import load_specs
 
 if TYPE_CHECKING:
-    from orchestration.run import Outcome, Watcher
+    from orchestration.run import Outcome
 
 CHECK_FAILED = 1
 
@@ -34,7 +33,7 @@ def command(
 
     Without --from it starts at the first arrival partition that is new or whose input changed;
     without --to it ends with the last complete one that has data. Exit code 1: the books do not
-    balance.
+    balance, or a check failed; what is stored is told all the same.
     """
     settings = Settings.from_environment()
     spec = load_specs(settings.streams).stream(stream)
@@ -47,8 +46,10 @@ def command(
         outcome = runner.run(first, last)
         watcher.say("adding up")
         figures = summary_of_all(settings, runner.lake, spec)
-    result = {**done(outcome), **figures}
+    result = {**done(outcome), **figures, "alerts": list(runner.alerts())}
     show(result, lines(result), as_json=as_json)
+    if outcome.failed is not None:
+        raise outcome.failed
     return 0 if result["balanced"] else CHECK_FAILED
 
 
@@ -63,37 +64,6 @@ def done(outcome: "Outcome") -> dict[str, Any]:
     }
 
 
-@contextmanager
-def progress_bar() -> "Iterator[Watcher]":
-    """Show on stderr how a run goes; not at all where stderr is no terminal."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
-    from orchestration.run import Watcher  # noqa: PLC0415
-
-    columns = (TextColumn("{task.description:<32}"), BarColumn(), MofNCompleteColumn())
-    # Dagster catches what a step writes to stderr; the bar keeps a way of its own to the terminal.
-    with os.fdopen(os.dup(2), "w") as terminal:
-        console = Console(file=terminal)
-        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-            task = progress.add_task("starting", total=None)
-
-            def expect(title: str, steps: int) -> None:
-                progress.reset(task, total=steps, description=title)
-
-            yield Watcher(
-                expect=expect,
-                step=lambda: progress.advance(task),
-                say=lambda text: progress.reset(task, total=None, description=text),
-            )
-
-
 def lines(result: Mapping[str, Any]) -> Iterator[str]:
     """Say for people what came out."""
     yield from of_run(result)
@@ -103,6 +73,7 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"track {name}:"
         yield from of_stream(figures)
         yield from of_difference(result["track_difference"].get(name))
+    yield from (f"ALERT: {alert}" for alert in result["alerts"])
     yield "every run, partition and figure: lowwater ui, then http://127.0.0.1:3000"
 
 
@@ -129,6 +100,8 @@ def of_stream(result: Mapping[str, Any]) -> Iterator[str]:
     yield f"{windows['published']:,} windows published, {windows['amended']:,} amended since"
     proofs = told(result["parity"]) or "none proved"
     yield f"the target against the lake, event partitions by verdict: {proofs}"
+    if result["parity"].keys() - {"EQUAL"}:
+        yield f"  what differs: lowwater parity {result['stream']}; with --repair it is mended"
     worst = result["worst_hour"]
     if worst:
         yield (

@@ -9,8 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from river import SPEC, River, arrivals
+
+from orchestration.cli import main
+from transforms.schemas import TARGET_PARITY
 
 LOG = arrivals()
 
@@ -69,6 +73,33 @@ def test_a_bound_may_be_a_time_within_a_partition(river: River, first: dict[str,
     done = lowwater(river.folder, "run", "river", *words)
     assert json.loads(done.stdout)["run"]["arrival_partitions"] == ["2024-01-02"]
     assert json.loads(done.stdout)["counts"] == first["counts"]
+
+
+def test_a_proof_that_fails_is_told_after_the_summary_until_it_is_mended(
+    river: River, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOWWATER_HOME", str(river.folder))
+    monkeypatch.setenv("LOWWATER_STREAMS", str(river.settings.streams))
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    with duckdb.connect(str(river.settings.target)) as connection:
+        connection.execute("update river.windows_current set stage_mean = 99 where key = 's2'")
+    forget_proofs(river)
+    assert main(["run", "river", "--json"]) == 1
+    failed = capfd.readouterr()
+    assert json.loads(failed.out)["parity"]["CHANGED"] > 0
+    assert "the_target_equals_the_lake_to_the_bit" in failed.err
+    assert failed.err.count("\n") == 1
+    assert main(["run", "river"]) == 1  # a bad proof is not taken for good
+    assert "what differs: lowwater parity river; with --repair" in capfd.readouterr().out
+    assert main(["parity", "river", "--repair"]) == 0
+    capfd.readouterr()
+    assert main(["run", "river", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["parity"].keys() == {"EQUAL"}
+
+
+def forget_proofs(river: River) -> None:
+    partitions = river.lake.partitions("river", TARGET_PARITY)
+    river.lake.delete_partitions("river", TARGET_PARITY, partitions)
 
 
 def test_what_cannot_be_run_is_said_in_one_line(river: River) -> None:

@@ -1,15 +1,16 @@
 """What becomes of batches when a target is down, slow, or cannot hold a row; on DuckDB."""
 
 import time
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
-from publishing_desk import SCHEMA, SPEC, Moody, held, revisions, sink_of
+from publishing_desk import FAST, SCHEMA, SPEC, Fixed, Moody, held, revisions, sink_of
 
-from assets.stores.publishing.delivery import UnbalancedError
+from assets.stores.publishing.delivery import Sink, UnbalancedError
 from assets.stores.publishing.offers import Offer
 from assets.stores.targets.duckdb_target import DuckDBTarget
 from assets.stores.targets.faults import (
@@ -253,6 +254,38 @@ def test_a_slow_target_stalls_the_reader(target: DuckDBTarget) -> None:
     found = publish(sink_of(Moody(target, slow), rows=20), SPEC, ROWS)
     assert found.figures.batches >= 60
     assert found.figures.queue_depth <= LANES + QUEUE
+
+
+def test_a_target_that_was_down_before_a_restart_is_asked_by_one_call_first(
+    target: DuckDBTarget, tmp_path: Path
+) -> None:
+    file = tmp_path / "breakers" / "default"
+
+    def restarted(mood: Moody) -> Sink:
+        known = Sink.remembered(mood, file)
+        return replace(known, size=Fixed(100), retries=FAST, sleep=lambda _seconds: None)
+
+    def down(_rows: pl.DataFrame, _note: Note) -> None:
+        raise TargetOutageError("no answer")
+
+    with pytest.raises(TargetOutageError):
+        publish(restarted(Moody(target, down)), SPEC, ROWS)
+    assert file.exists()
+    sink = restarted(Moody(target, calm))
+    assert sink.breaker.state is BreakerState.HALF_OPEN
+    publish(sink, SPEC, ROWS)
+    assert sink.breaker.state is BreakerState.CLOSED
+    assert not file.exists()
+    assert restarted(Moody(target, calm)).breaker.state is BreakerState.CLOSED
+
+
+def test_rows_that_are_behind_a_publication_are_told(target: DuckDBTarget) -> None:
+    told: list[tuple[str, int, int]] = []
+    sink = replace(sink_of(target, rows=100), told=lambda *said: told.append(said))
+    publish(sink, SPEC, ROWS)
+    assert told[0] == ("publishing", 0, 1200)
+    assert told[-1] == ("publishing", 1200, 1200)
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 
 def test_no_rows_are_no_error(target: DuckDBTarget) -> None:

@@ -54,6 +54,17 @@ def test_after_the_reset_period_one_probe_is_let_through(breaker: Breaker, clock
         breaker.admit()
 
 
+def test_one_that_was_down_before_a_restart_starts_half_open(clock: Clock) -> None:
+    breaker = Breaker(clock, was_down=True)
+    assert breaker.state is BreakerState.HALF_OPEN
+    probe = breaker.admit()
+    assert probe.is_probe
+    with pytest.raises(BreakerOpenError):
+        breaker.admit()
+    breaker.settle(probe, DOWN)
+    assert breaker.state is BreakerState.OPEN
+
+
 def test_an_answer_to_the_probe_closes_it(breaker: Breaker, clock: Clock) -> None:
     call(breaker, *[DOWN] * 5)
     clock.now = 42

@@ -20,8 +20,11 @@ from assets.stores.parity.side import (
     Prints,
     Reading,
     Scans,
+    Told,
     as_frames,
     literal,
+    nobody,
+    rows_of,
 )
 from assets.stores.parity.sql_side import SQLSide
 from assets.stores.parity.staging import Stage
@@ -100,13 +103,17 @@ class DuckDBSide(SQLSide):
         """See ``Side``."""
         return self._prints(VECTOR_CONTRACT, vectors("duckdb"))[0]
 
-    def _cells(self, contract: Contract, relation: Relation) -> Scans:
+    def _cells(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
         with self._explained():
-            return read_cells(self._connection, contract, relation)
+            scans = read_cells(self._connection, contract, relation)
+        told(rows_of(scans))
+        return scans
 
-    def _prints(self, contract: Contract, relation: Relation) -> Prints:
+    def _prints(self, contract: Contract, relation: Relation, told: Told = nobody) -> Prints:
         with self._explained():
-            return read_prints(self._connection, contract, relation)
+            prints = read_prints(self._connection, contract, relation)
+        told(sum(each.n for each in prints.values()))
+        return prints
 
     def refresh(self) -> None:
         """See ``Side``: to see what was written meanwhile, the file is opened anew."""

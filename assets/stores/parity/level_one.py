@@ -8,10 +8,11 @@ belongs what is read at a time, and what a resumed proof need not read.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from assets.stores.parity.descent import Descent
 from assets.stores.parity.options import CellLedger, Options
-from assets.stores.parity.side import NO_ROWS, Prints, Scans, Side
+from assets.stores.parity.side import NO_ROWS, Prints, Scans, Side, Told, nobody
 from transforms.canonical import Kind
 from transforms.parity_cells import Print
 from transforms.parity_contract import RefusedError
@@ -55,16 +56,17 @@ def read(descent: Descent, options: Options) -> list[Partition]:
     return [
         partition
         for share in _shares(descent, options)
-        for partition in _taken(descent, options.ledger, share)
+        for partition in _taken(descent, options, share)
     ]
 
 
-def _taken(descent: Descent, ledger: CellLedger | None, share: Share) -> Iterable[Partition]:
+def _taken(descent: Descent, options: Options, share: Share) -> Iterable[Partition]:
+    ledger = options.ledger
     if ledger is None:
-        return _read(descent, share).values()
+        return _read(descent, options.told, share).values()
     kept = _recalled(descent, ledger, share)
     rest = share.only(number for number in share.partitions if number not in kept)
-    new = _read(descent, rest) if rest.partitions else {}
+    new = _read(descent, options.told, rest) if rest.partitions else {}
     for partition in new.values():
         ledger.keep(descent.contract, partition)
     return [(kept | new)[number] for number in share.partitions]
@@ -107,13 +109,14 @@ def _names(descent: Descent, column: str | None) -> Sequence[str]:
     return sorted({value for side in sides for value in side.partitions(column)})
 
 
-def _read(descent: Descent, share: Share) -> dict[int, Partition]:
+def _read(descent: Descent, told: Told, share: Share) -> dict[int, Partition]:
     sides = (descent.source, descent.target)
     prints: list[Prints] = [{}, {}]
     if all(side.in_process for side in sides):
-        scans, prints = _hashed(descent, share)
+        scans, prints = _hashed(descent, told, share)
     else:
-        scans = list(side_by_side(lambda side: _counted(descent, side, share), sides, workers=2))
+        read_one = partial(_cells, descent, share=share, told=told)
+        scans = list(side_by_side(read_one, sides, workers=2))
     _refuse_null_keys(sides, scans)
     return {
         number: replace(
@@ -126,13 +129,13 @@ def _read(descent: Descent, share: Share) -> dict[int, Partition]:
     }
 
 
-def _hashed(descent: Descent, share: Share) -> tuple[list[Scans], list[Prints]]:
+def _hashed(descent: Descent, told: Told, share: Share) -> tuple[list[Scans], list[Prints]]:
     def source() -> tuple[Prints, Scans]:
-        prints = _prints(descent, descent.source, share)
+        prints = _prints(descent, descent.source, share, told)
         return prints, _cells(descent, descent.source, share)
 
     def target() -> tuple[Prints, Scans]:
-        return _prints(descent, descent.target, share), {}
+        return _prints(descent, descent.target, share, told), {}
 
     both = side_by_side(lambda read_side: read_side(), (source, target), workers=2)
     (of_source, cells), (of_target, _) = both
@@ -148,20 +151,12 @@ def _alike(number: int, source: Prints, target: Prints) -> Print | None:
     return found if found is not None and found == target.get(number) else None
 
 
-def _cells(descent: Descent, side: Side, share: Share) -> Scans:
-    return side.cells(descent.contract, share.where(descent, side), share.cut)
+def _cells(descent: Descent, side: Side, share: Share, told: Told = nobody) -> Scans:
+    return side.cells(descent.contract, share.where(descent, side), share.cut, told)
 
 
-def _counted(descent: Descent, side: Side, share: Share) -> Scans:
-    scans = _cells(descent, side, share)
-    side.watch(sum(cell.n for scan in scans.values() for cell in scan.cells.values()))
-    return scans
-
-
-def _prints(descent: Descent, side: Side, share: Share) -> Prints:
-    prints = side.prints(descent.contract, share.where(descent, side), share.cut)
-    side.watch(sum(each.n for each in prints.values()))
-    return prints
+def _prints(descent: Descent, side: Side, share: Share, told: Told) -> Prints:
+    return side.prints(descent.contract, share.where(descent, side), share.cut, told)
 
 
 def _refuse_null_keys(sides: Sequence[Side], scans: Sequence[Scans]) -> None:

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol
 
-from assets.stores.parity.side import READING, Reading
+from assets.stores.parity.side import READING, Reading, Told, nobody
 from transforms.parity_cells import Cells
 from transforms.parity_contract import Contract
 from transforms.parity_grid import Grid
@@ -36,7 +36,7 @@ class Options:
     """``commit_lag_s`` above 0: a second look decides what is suspected.
 
     Partitions are the values of a column, or lie on a grid. ``refused`` knows the rows that the
-    target could not hold.
+    target could not hold; ``told`` hears of rows as level one reads them, from any thread.
     """
 
     today: date
@@ -47,6 +47,7 @@ class Options:
     sleep: Callable[[float], None] = time.sleep
     grid: Grid | None = None
     refused: Callable[[Row], bool] = never_refused
+    told: Told = nobody
 
 
 @dataclass(frozen=True)

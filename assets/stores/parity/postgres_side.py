@@ -24,8 +24,11 @@ from assets.stores.parity.side import (
     Prints,
     Reading,
     Scans,
+    Told,
     as_frames,
     literal,
+    nobody,
+    rows_of,
     scans_of,
 )
 from assets.stores.parity.sql_side import SQLSide
@@ -114,8 +117,8 @@ class PostgresSide(SQLSide):
     def rows_about(self) -> int:
         """See ``Side``: what the server thinks, without looking."""
         [(rows,)] = self._query(
-            f"select greatest(reltuples, 0)::bigint from pg_class"
-            f" where oid = to_regclass({literal(self._source)})"
+            "select coalesce((select greatest(reltuples, 0)::bigint from pg_class"
+            f" where oid = to_regclass({literal(self._source)})), 0)"
         )
         return int(rows)
 
@@ -167,26 +170,32 @@ class PostgresSide(SQLSide):
             for setting in _SNAPSHOT:
                 cursor.execute(setting)
 
-    def _cells(self, contract: Contract, relation: Relation) -> Scans:
-        return (self._read if self.in_process else self._pushed)(contract, relation)
+    def _cells(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
+        if self.in_process:
+            return self._read(contract, relation, told)
+        scans = self._pushed(contract, relation)
+        told(rows_of(scans))
+        return scans
 
-    def _prints(self, contract: Contract, relation: Relation) -> Prints:
-        with self._bulk(contract, relation) as bulk:
+    def _prints(self, contract: Contract, relation: Relation, told: Told = nobody) -> Prints:
+        with self._bulk(contract, relation, told) as bulk:
             return self._maker.prints(contract, bulk)
 
     def _pushed(self, contract: Contract, relation: Relation) -> Scans:
         return scans_of(self._query(cells_query(self._dialect, contract, relation)))
 
-    def _read(self, contract: Contract, relation: Relation) -> Scans:
-        with self._bulk(contract, relation) as bulk:
+    def _read(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
+        with self._bulk(contract, relation, told) as bulk:
             return self._maker.cells(contract, bulk)
 
     @contextmanager
-    def _bulk(self, contract: Contract, relation: Relation) -> Iterator[Bulk]:
+    def _bulk(self, contract: Contract, relation: Relation, told: Told = nobody) -> Iterator[Bulk]:
         query, storage = bulk_query(contract, relation)
         with self._explained(), self._connection.cursor() as cursor:
             cursor.execute(query)
-            yield Bulk(cursor.fetch_record_batch(), storage, relation.cut)
+            reader = cursor.fetch_record_batch()
+            told_of = reader if told is nobody else _telling(reader, told)
+            yield Bulk(told_of, storage, relation.cut)
 
     @property
     def _maker(self) -> FrameMaker:
@@ -219,3 +228,12 @@ class PostgresSide(SQLSide):
         except (adbc_driver_manager.Error, pa.ArrowException, duckdb.Error) as error:
             # The driver's own words may quote the address: they do not travel further.
             raise TargetError(f"{self.label}: {explained(error, self._dsn)}") from None
+
+
+def _telling(reader: pa.RecordBatchReader, told: Told) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            told(batch.num_rows)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())

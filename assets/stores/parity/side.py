@@ -32,10 +32,15 @@ class Scan:
     null_keys: int
 
 
+Told = Callable[[int], None]
 NO_ROWS = Scan({}, 0)
 # By the number of a partition; one without rows is absent.
 Scans = dict[int, Scan]
 Prints = dict[int, Print]
+
+
+def nobody(_rows: int) -> None:
+    """Is told of rows that were read, and does nothing."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,6 @@ class Side(Protocol):
     takes_nul: bool  # whether a text may hold U+0000
     file: Path | None  # a file that nobody can write to while this side is open
     in_process: bool  # whether level one reads the rows into this process, so that it has prints
-    watch: Callable[[int], None]  # is told of rows as level one reads them first
 
     def __enter__(self) -> Self:
         """Reach the store and take the snapshot."""
@@ -99,11 +103,15 @@ class Side(Protocol):
         """The SQL condition that picks one of them."""
         ...
 
-    def cells(self, contract: Contract, where: str, cut: Cut | None = None) -> Scans:
-        """Read all rows once, and make cells of them."""
+    def cells(
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+    ) -> Scans:
+        """Read all rows once, and make cells of them; ``told`` hears of rows as they pass."""
         ...
 
-    def prints(self, contract: Contract, where: str, cut: Cut | None = None) -> Prints:
+    def prints(
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+    ) -> Prints:
         """Read all rows once, and hash them in this process."""
         ...
 
@@ -152,6 +160,11 @@ def scans_of(rows: Iterable[Sequence[str]]) -> Scans:
         number: Scan(dict(sorted(each.items())), null_keys[number])
         for number, each in cells.items()
     }
+
+
+def rows_of(scans: Scans) -> int:
+    """How many rows were read."""
+    return sum(cell.n for scan in scans.values() for cell in scan.cells.values())
 
 
 def prints_of(rows: Iterable[Sequence[str]]) -> Prints:

@@ -5,12 +5,12 @@ query is run, and how it makes level one.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import polars as pl
 
-from assets.stores.parity.side import NO_ROWS, Frames, Prints, Scans, condition
+from assets.stores.parity.side import NO_ROWS, Frames, Prints, Scans, Told, condition, nobody
 from transforms.canonical_sql import quoted
 from transforms.canonical_types import Declared
 from transforms.parity_cells import Cells
@@ -20,16 +20,11 @@ from transforms.parity_grid import Cut
 from transforms.parity_sql import Dialect, Relation, digests_query, rows_query
 
 
-def nobody(_rows: int) -> None:
-    """Is told of rows that were read, and does nothing."""
-
-
 class SQLSide(ABC):
-    """Half of a ``Side``; ``watch`` is told how many rows level one has read."""
+    """Half of a ``Side``."""
 
     label: str
     in_process: bool
-    watch: Callable[[int], None] = staticmethod(nobody)
 
     def __init__(self, label: str, source: str, dialect: Dialect) -> None:
         self.label = label
@@ -49,11 +44,11 @@ class SQLSide(ABC):
         """Yield the rows of a query as they come."""
 
     @abstractmethod
-    def _cells(self, contract: Contract, relation: Relation) -> Scans:
+    def _cells(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
         """Make level one of a relation."""
 
     @abstractmethod
-    def _prints(self, contract: Contract, relation: Relation) -> Prints:
+    def _prints(self, contract: Contract, relation: Relation, told: Told = nobody) -> Prints:
         """Hash a relation in this process."""
 
     def columns(self) -> list[Declared]:
@@ -78,13 +73,17 @@ class SQLSide(ABC):
         declared = next((c for c in self.columns() if c.name == column), None)
         return condition(declared, quoted(column), value)
 
-    def cells(self, contract: Contract, where: str, cut: Cut | None = None) -> Scans:
+    def cells(
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+    ) -> Scans:
         """See ``Side``."""
-        return self._cells(contract, Relation(self._source, where, cut=cut))
+        return self._cells(contract, Relation(self._source, where, cut=cut), told)
 
-    def prints(self, contract: Contract, where: str, cut: Cut | None = None) -> Prints:
+    def prints(
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+    ) -> Prints:
         """See ``Side``."""
-        return self._prints(contract, Relation(self._source, where, cut=cut))
+        return self._prints(contract, Relation(self._source, where, cut=cut), told)
 
     def sample(self, contract: Contract, where: str, most: int) -> tuple[pl.DataFrame, Cells]:
         """See ``Side``: a snapshot that is read in its own order gives the same rows twice."""

@@ -15,6 +15,7 @@ from typing import Final
 
 import polars as pl
 
+from assets.stores.counting import RowCount
 from assets.stores.parity.engine import prove
 from assets.stores.parity.ledger import FileLedger, VersionedLedger
 from assets.stores.parity.options import Options
@@ -103,7 +104,9 @@ class StreamSides:
         told = replace(options, refused=refused, ledger=ledger)
         with ExitStack() as stack:
             source, target = self._sides(stack, partitions)
-            proof = prove(source, target, self._wish(target.columns()), told)
+            count = RowCount(self.sink.told, "proving", 2 * source.rows_about())
+            counted = replace(told, told=count.add)
+            proof = prove(source, target, self._wish(target.columns()), counted)
         return self._superseded(proof, before)
 
     def repair(

@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Final, Self, TypeVar
 
 import psutil
 import stamina
 from stamina.instrumentation import set_on_retry_hooks
 
+from assets.stores.counting import Told, nobody
+from assets.stores.publishing.breaker_memory import BreakerMemory
+from assets.stores.publishing.figures import Record
 from assets.stores.publishing.offers import Offer
 from assets.stores.publishing.traces import Trace, traced
 from assets.stores.targets.faults import (
@@ -27,7 +31,7 @@ from assets.stores.targets.faults import (
 )
 from assets.stores.targets.target import Published, Target
 from transforms.batch_size import BatchSize
-from transforms.breaker import Answer, Breaker, BreakerOpenError
+from transforms.breaker import Answer, Breaker, BreakerOpenError, BreakerState
 from transforms.errors import TargetError
 from transforms.publish_ledger import Note, State, Sums, together
 
@@ -63,6 +67,16 @@ class Sink:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     rss_bytes: Callable[[], int] = lambda: int(psutil.Process().memory_info().rss)
+    memory: BreakerMemory = field(default_factory=BreakerMemory)
+    record: Record = field(default_factory=Record)
+    told: Told = nobody
+
+    @classmethod
+    def remembered(cls, target: Target, file: Path | None, told: Told = nobody) -> Self:
+        """Return a target with what an earlier process left in a file about it."""
+        memory = BreakerMemory(file)
+        breaker = Breaker(time.monotonic, was_down=memory.was_down())
+        return cls(target, breaker, memory=memory, told=told)
 
     def call(self, action: Callable[[], R]) -> R:
         """Ask something of the target: retried, and through the breaker."""
@@ -101,6 +115,7 @@ class Sink:
             raise
         finally:
             self.breaker.settle(call, answer)
+            self.memory.keep(is_down=self.breaker.state is not BreakerState.CLOSED)
 
 
 def _answer(error: TargetError) -> Answer:

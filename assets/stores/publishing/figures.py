@@ -4,10 +4,11 @@ Here belong the figures and their thresholds. Where they are shown is the busine
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Final, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from assets.stores.publishing.delivery import Delivery, Sink
+if TYPE_CHECKING:
+    from assets.stores.publishing.delivery import Delivery, Sink
 
 DEAD_LETTER_SHARE: Final = 0.005
 
@@ -16,7 +17,7 @@ class HasResults(Protocol):
     """Batches that have been given."""
 
     @property
-    def results(self) -> Iterable[tuple[object, Delivery]]:
+    def results(self) -> Iterable[tuple[object, "Delivery"]]:
         """Each with what became of it."""
         ...
 
@@ -49,10 +50,10 @@ class Figures:
     why_parked: str = ""
 
     @classmethod
-    def of(cls, sink: Sink, landed: HasResults) -> Self:
+    def of(cls, sink: "Sink", landed: HasResults) -> Self:
         """Return the figures of some batches, and how the sink does now."""
         every = [delivery for _, delivery in landed.results]
-        return cls(
+        found = cls(
             batches=len(every),
             committed=sum(one.accepted.n > 0 for one in every),
             parked=sum(bool(one.parked) for one in every),
@@ -63,12 +64,13 @@ class Figures:
             queue_depth=landed.deepest,
             attempts=max((one.attempts for one in every), default=1),
             write_s=sum(one.seconds for one in every),
-            batch_rows=sink.size.rows,
-            breaker=str(sink.breaker.state),
-            breaker_down_s=sink.breaker.longest_down_s(),
-            breaker_reset_s=sink.breaker.reset_s,
             why_parked=next((one.why_parked for one in every if one.why_parked), ""),
         )
+        return replace(found, **_state(sink))
+
+    def now(self, sink: "Sink") -> "Figures":
+        """Return them with the state that the sink is in now."""
+        return replace(self, **_state(sink))
 
     def with_known(self, rows: int, digest_s: float) -> "Figures":
         """Return them with what the ledger knew already, and the time that digests took."""
@@ -83,17 +85,29 @@ class Figures:
             attempts=max(self.attempts, later.attempts),
         )
 
+    def since(self, earlier: "Figures") -> "Figures":
+        """Return what came after earlier figures; states are those of now."""
+        differences = {name: getattr(self, name) - getattr(earlier, name) for name in _SUMMED}
+        return replace(self, **differences)
+
     def alerts(self) -> list[str]:
         """Return what somebody must be told of: one line each."""
-        found = []
-        if self.batches and self.dead_lettered > DEAD_LETTER_SHARE * self.batches:
-            found.append(
-                f"{self.dead_lettered} of {self.batches} batches hold rows that the target cannot"
-                f" hold ({self.dead_lettered_rows} rows, see publish_dead_letters)"
-            )
-        if self.breaker_down_s > self.breaker_reset_s:
-            found.append(f"the target was out of reach for {self.breaker_down_s:.0f} s")
-        return found
+        return list(filter(None, (self.too_many_refused(), self.too_long_down())))
+
+    def too_many_refused(self) -> str:
+        """Say that more batches hold rows that the target cannot than is usual; else nothing."""
+        if self.dead_lettered <= DEAD_LETTER_SHARE * self.batches:
+            return ""
+        return (
+            f"{self.dead_lettered} of {self.batches} batches hold rows that the target cannot"
+            f" hold ({self.dead_lettered_rows} rows, see publish_dead_letters)"
+        )
+
+    def too_long_down(self) -> str:
+        """Say that the breaker was open for longer than its reset period; else nothing."""
+        if self.breaker_down_s <= self.breaker_reset_s:
+            return ""
+        return f"the target was out of reach for {self.breaker_down_s:.0f} s"
 
     def metadata(self) -> dict[str, int | float | str]:
         """Return them as the UI shows them."""
@@ -114,7 +128,28 @@ class Figures:
         }
 
 
+def _state(sink: "Sink") -> dict[str, Any]:
+    breaker = sink.breaker
+    return {
+        "batch_rows": sink.size.rows,
+        "breaker": str(breaker.state),
+        "breaker_down_s": breaker.longest_down_s(),
+        "breaker_reset_s": breaker.reset_s,
+    }
+
+
 _SUMMED: Final = (
     *("batches", "committed", "parked", "dead_lettered", "changed_rows", "parked_rows"),
     *("dead_lettered_rows", "known_rows", "digest_s", "write_s"),
 )
+
+
+@dataclass
+class Record:
+    """The figures of all that was given to a target in this process."""
+
+    figures: Figures = field(default_factory=Figures)
+
+    def add(self, figures: Figures) -> None:
+        """Take in the figures of one publication."""
+        self.figures = self.figures.plus(figures)

@@ -67,6 +67,11 @@ class Work:
         }
         return Work(self.contract, self.publications, rest)
 
+    @property
+    def height(self) -> int:
+        """How many rows."""
+        return sum(rows.height for rows in self.lanes.values())
+
     def offer(self, rows: pl.DataFrame) -> "Offer":
         """Return a batch of the rows of a lane."""
         return Offer(self, rows)

@@ -16,6 +16,7 @@ from typing import Final, Generic, TypeVar
 
 import polars as pl
 
+from assets.stores.counting import RowCount
 from assets.stores.publishing.delivery import Delivery, Sink, deliver
 from assets.stores.publishing.figures import Figures
 from assets.stores.publishing.offers import Work
@@ -88,36 +89,56 @@ def publish(sink: Sink, spec: StreamSpec, revisions: pl.DataFrame) -> Publishing
     begun = sink.clock()
     work = Work.of(published_contract(spec), revisions, lanes=LANES, rows=START)
     digest_s = sink.clock() - begun
-    target, stream = sink.target, spec.name
-    with ExitStack() as stack:
-        sink.call(lambda: stack.enter_context(target))
-        sink.call(lambda: target.prepare(stream, window_history_schema(spec)))
-        names = [publication.name for publication in work.publications]
-        rest = work.without(sink.call(lambda: target.covered(stream, names)))
-        stamps, figures = _through(sink, stream, rest)
-    known = revisions.height - sum(rows.height for rows in rest.lanes.values())
-    return Publishing(stamps, figures.with_known(known, digest_s))
+    target, given = sink.target, Given(sink, spec.name, Figures())
+    try:
+        with ExitStack() as stack:
+            sink.call(lambda: stack.enter_context(target))
+            sink.call(lambda: target.prepare(spec.name, window_history_schema(spec)))
+            names = [publication.name for publication in work.publications]
+            rest = work.without(sink.call(lambda: target.covered(spec.name, names)))
+            known = revisions.height - rest.height
+            given.figures = given.figures.with_known(known, digest_s)
+            return Publishing(_through(given, rest), given.figures)
+    finally:
+        sink.record.add(given.figures.now(sink))
 
 
-def _through(sink: Sink, stream: str, work: Work) -> tuple[pl.DataFrame, Figures]:
-    """Offer everything, then again what was parked."""
+@dataclass
+class Given:
+    """What is under way to a target, and its figures so far."""
 
-    def give(batch: Batch) -> Delivery:
-        return deliver(sink, stream, work.offer(batch.revisions))
+    sink: Sink
+    stream: str
+    figures: Figures
 
-    first = write(take_turns(work.lanes, lambda: sink.size.rows), give)
-    stamps, figures = [_of_accepted(first)], Figures.of(sink, first)
-    parked = _parked(first)
+    def write(self, work: Work, batches: Iterable[Batch], count: RowCount) -> Landed[Delivery]:
+        """Give batches, and take in what became of them."""
+
+        def give(batch: Batch) -> Delivery:
+            delivery = deliver(self.sink, self.stream, work.offer(batch.revisions))
+            count.add(delivery.accepted.n + delivery.dead_lettered.n)
+            return delivery
+
+        landed = write(batches, give, first_batch=self.figures.batches)
+        self.figures = self.figures.plus(Figures.of(self.sink, landed))
+        return landed
+
+
+def _through(given: Given, work: Work) -> pl.DataFrame:
+    """Offer everything, then again what was parked; returns the stamps of what was taken."""
+    sink = given.sink
+    count = RowCount(sink.told, "publishing", work.height)
+    landed = given.write(work, take_turns(work.lanes, lambda: sink.size.rows), count)
+    stamps, parked = [_of_accepted(landed)], _parked(landed)
     for _ in range(_ROUNDS):
         if not parked:
             break
-        _wait_for(sink, stream, figures)
-        again = write(parked, give, first_batch=figures.batches)
-        stamps.append(_of_accepted(again))
-        figures = figures.plus(Figures.of(sink, again))
-        parked = _parked(again)
-    _refuse_parked(sink, parked, figures)
-    return pl.concat(stamps), figures
+        _wait_for(given)
+        landed = given.write(work, parked, count)
+        stamps.append(_of_accepted(landed))
+        parked = _parked(landed)
+    _refuse_parked(given, parked)
+    return pl.concat(stamps)
 
 
 def _parked(landed: Landed[Delivery]) -> list[Batch]:
@@ -131,24 +152,25 @@ def _of_accepted(landed: Landed[Delivery]) -> pl.DataFrame:
     return landed.stamps.join(pl.concat(parked), on=_REVISION, how="anti")
 
 
-def _wait_for(sink: Sink, stream: str, figures: Figures) -> None:
+def _wait_for(given: Given) -> None:
     """Wait until one call gets through: many at once would find the breaker at its probe."""
+    sink, stream = given.sink, given.stream
     for probe in range(1, _PROBES + 1):
         sink.sleep(sink.breaker.opens_in())
         try:
             sink.call(lambda: sink.target.numbers(stream))
         except TargetOutageError as error:
             if probe == _PROBES:
-                rows = figures.parked_rows
+                rows = given.figures.parked_rows
                 raise TargetOutageError(_of_parked(sink, rows, str(error))) from error
         else:
             return
 
 
-def _refuse_parked(sink: Sink, parked: Iterable[Batch], figures: Figures) -> None:
+def _refuse_parked(given: Given, parked: Iterable[Batch]) -> None:
     rows = sum(batch.revisions.height for batch in parked)
     if rows:
-        raise TargetOutageError(_of_parked(sink, rows, figures.why_parked))
+        raise TargetOutageError(_of_parked(given.sink, rows, given.figures.why_parked))
 
 
 def _of_parked(sink: Sink, rows: int, why: str) -> str:
