@@ -12,6 +12,7 @@ from assets.catalogue import asset_key
 from assets.steps import Stores, Watch
 from assets.stores.publishing.figures import DEAD_LETTER_SHARE, Figures
 from transforms.breaker import RESET_S
+from transforms.schemas import AMENDED_WINDOWS, PUBLISHED_WINDOWS
 from transforms.spec import StreamSpec
 
 HELD: Final = "the_target_can_hold_what_is_published"
@@ -30,6 +31,12 @@ _ALERTS: Final[dict[str, Callable[[Figures], str]]] = {
     HELD: Figures.too_many_refused,
     REACHED: Figures.too_long_down,
 }
+
+
+def warnings_of(spec: StreamSpec) -> list[dg.AssetCheckKey]:
+    """Return all checks of a stream that tell of its target."""
+    assets = (asset_key(spec, table) for table in (PUBLISHED_WINDOWS, AMENDED_WINDOWS))
+    return [dg.AssetCheckKey(asset, name) for asset in assets for name in _ALERTS]
 
 
 def alerts_of(spec: StreamSpec, table: str) -> Watch:

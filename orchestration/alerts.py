@@ -1,4 +1,4 @@
-"""What people are told of: failed runs and checks, too many dead letters, stale streams.
+"""What people are told of: failed runs and checks, dead letters, stale streams, sick targets.
 
 Here belongs what is an alert, and the sensor that looks for them. Each is told of once; one that
 could not be delivered is told of by the next tick. How it is delivered is in ``hooks``.
@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 import dagster as dg
 import polars as pl
 
+from assets.alerts import warnings_of
 from assets.partitions import Axis
 from assets.stores import source_files
 from assets.stores.lake import Lake
@@ -31,6 +32,7 @@ RUN_FAILED: Final = "run_failed"
 CHECK_FAILED: Final = "check_failed"
 DEAD_LETTERS_HIGH: Final = "dead_letters_high"
 STALE: Final = "stale_stream"
+TARGET_TROUBLE: Final = "target_trouble"
 # How far back a look goes for runs that ended before the last look but were noted after it.
 _OVERLAP_S: Final = 300
 _REMEMBERED: Final = 500
@@ -78,6 +80,7 @@ def alerts_sensor(
         partitions = dict(told.partitions)
         for spec in streams:
             found += stale(spec, lake, round(now * 1_000_000))
+            found += target_trouble(context.instance, spec, told.since)
             for part in spec.computed:
                 last = last_complete(part, lake)
                 found += dead_letters_high(part, lake, told.partitions.get(part.name))
@@ -129,6 +132,20 @@ def failed_checks(instance: dg.DagsterInstance, run_id: str) -> list[str]:
             if evaluation.blocking and not evaluation.passed:
                 found[evaluation.check_name] = None
     return list(found)
+
+
+def target_trouble(instance: dg.DagsterInstance, spec: StreamSpec, since: float) -> Iterator[Alert]:
+    """Yield an alert for each check of a publication that warned after a time (epoch seconds)."""
+    checks = [check for part in spec.computed for check in warnings_of(part)]
+    records = instance.event_log_storage.get_latest_asset_check_execution_by_key(checks)
+    for check, record in records.items():
+        event = record.event.dagster_event if record.event else None
+        if event is None or record.create_timestamp < since:
+            continue
+        found = event.asset_check_evaluation_data
+        if not found.passed:
+            name = f"{check.asset_key.path[0]}: {found.description} ({check.name})"
+            yield Alert(TARGET_TROUBLE, spec.name, f"target:{check.name}:{record.run_id}", name)
 
 
 def last_complete(spec: StreamSpec, lake: Lake) -> str | None:

@@ -15,6 +15,7 @@ from assets.catalogue import asset_key
 from assets.history import Targets
 from assets.stores.publishing.delivery import Sink
 from assets.stores.targets.faults import TargetDataError, TargetOutageError
+from orchestration.alerts import target_trouble
 from orchestration.jobs import arrivals_job
 from transforms.breaker import Breaker
 from transforms.publish_ledger import Note
@@ -80,6 +81,22 @@ def test_rows_that_the_target_cannot_hold_are_a_warning_that_stops_nothing(river
     assert found[HELD].severity is dg.AssetCheckSeverity.WARN
     assert "batches hold rows that the target cannot hold" in (found[HELD].description or "")
     assert found[REACHED].passed
+
+
+def test_a_warning_reaches_who_is_to_be_told_once(river: River) -> None:
+    def picky(rows: pl.DataFrame, _note: Note) -> None:
+        if "s1" in rows["key"]:
+            raise TargetDataError("no", reason="nul-byte")
+
+    begun = time.time()
+    picky_river = moody(river, Moody(target_of(river), picky))
+    with dg.DagsterInstance.ephemeral() as instance:
+        picky_river.jobs(instance).run(arrivals_job("river"), river.keys[:2])
+        [alert] = target_trouble(instance, river.spec, begun)
+        assert not list(target_trouble(instance, river.spec, time.time() + 1))
+    assert alert.kind == "target_trouble"
+    assert alert.text.startswith("river: ")
+    assert HELD in alert.text
 
 
 def test_a_target_that_was_long_down_is_a_warning_when_it_is_back(river: River) -> None:
