@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 import dagster as dg
 import polars as pl
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from assets.alerts import warnings_of
 from assets.partitions import Axis
@@ -35,6 +36,7 @@ STALE: Final = "stale_stream"
 TARGET_TROUBLE: Final = "target_trouble"
 # How far back a look goes for runs that ended before the last look but were noted after it.
 _OVERLAP_S: Final = 300
+FAILED: Final = AssetCheckExecutionRecordStatus.FAILED
 _REMEMBERED: Final = 500
 _PARTITION: Final = "dagster/partition"
 
@@ -140,12 +142,12 @@ def target_trouble(instance: dg.DagsterInstance, spec: StreamSpec, since: float)
     records = instance.event_log_storage.get_latest_asset_check_execution_by_key(checks)
     for check, record in records.items():
         event = record.event.dagster_event if record.event else None
-        if event is None or record.create_timestamp < since:
+        # A check that a run has planned, and not come to, has no verdict.
+        if record.status is not FAILED or event is None or record.create_timestamp < since:
             continue
-        found = event.asset_check_evaluation_data
-        if not found.passed:
-            name = f"{check.asset_key.path[0]}: {found.description} ({check.name})"
-            yield Alert(TARGET_TROUBLE, spec.name, f"target:{check.name}:{record.run_id}", name)
+        said = event.asset_check_evaluation_data.description
+        text = f"{check.asset_key.path[0]}: {said} ({check.name})"
+        yield Alert(TARGET_TROUBLE, spec.name, f"target:{check.name}:{record.run_id}", text)
 
 
 def last_complete(spec: StreamSpec, lake: Lake) -> str | None:
