@@ -26,6 +26,7 @@ _TOKENS: Final[Mapping[str, str]] = {
     )
 }
 WIDE, NARROW = 880, 330
+_NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
@@ -45,13 +46,26 @@ def picture(draw: Callable[[int], Chart]) -> Picture:
 def _svg(chart: Chart) -> str:
     import vl_convert
 
-    svg: str = vl_convert.vegalite_to_svg(_configured(chart).to_dict(), allowed_base_urls=[])
+    drawn = in_xml(_configured(chart).to_dict())
+    svg: str = vl_convert.vegalite_to_svg(drawn, allowed_base_urls=[])
     svg = re.sub(r'<rect width="[\d.]+" height="[\d.]+" fill="white"/>', "", svg, count=1)
     # The picture is hidden from screen readers, which have the table.
     svg = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", svg)
     for name, token in _TOKENS.items():
         svg = svg.replace(f'"{token}"', f'"var(--{name})"')
     return svg
+
+
+def in_xml(value: Any) -> Any:
+    """Return JSON with every character that XML has none of as an escape.
+
+    A key may hold any; the library that draws would end the process at the first.
+    """
+    if isinstance(value, str):
+        return _NOT_IN_XML.sub(lambda found: ascii(found[0])[1:-1], value)
+    if isinstance(value, dict):
+        return {in_xml(name): in_xml(inner) for name, inner in value.items()}
+    return [in_xml(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _configured(chart: Chart) -> Chart:

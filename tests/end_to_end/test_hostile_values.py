@@ -15,7 +15,7 @@ from assets.history import History, Targets
 from assets.partitions import Axis
 from assets.touched import waiting
 from orchestration.definitions import build_defs
-from orchestration.jobs import arrivals_job, events_job
+from orchestration.jobs import arrivals_job, events_job, report_job
 from orchestration.resources import resources_of
 from orchestration.run import Jobs
 from orchestration.settings import Settings
@@ -120,6 +120,7 @@ def spec(folder: Path, instance: dg.DagsterInstance) -> StreamSpec:
     jobs.run(arrivals_job("hostile"), ("2024-01-01", "2024-01-02"))
     late = waiting(History(resources["lake"], spec, Axis.of_events(spec)))
     jobs.run(events_job("hostile"), late)
+    jobs.run(report_job("hostile"))
     return spec
 
 
@@ -161,6 +162,20 @@ def test_what_the_ui_shows_is_text_or_json_never_markup(
                 if isinstance(value, dg.MarkdownMetadataValue):
                     assert not any(text in value.value for text in HOSTILE)
     assert kinds
+
+
+def test_the_report_shows_hostile_keys_and_files_as_text(folder: Path, spec: StreamSpec) -> None:
+    page = (Settings.under(folder).reports / spec.name / "quality.html").read_text()
+    assert "&lt;script&gt;" in page
+    for text in (*HOSTILE, *FILES):
+        if "<" in text:
+            assert text not in page
+
+
+def test_nothing_but_a_report_is_written_beside_reports(folder: Path, spec: StreamSpec) -> None:
+    reports = Settings.under(folder).reports
+    assert [path.name for path in reports.iterdir()] == [spec.name]
+    assert all(path.resolve().is_relative_to(reports) for path in reports.rglob("*"))
 
 
 def test_a_hostile_description_reaches_the_ui_as_text(folder: Path, spec: StreamSpec) -> None:

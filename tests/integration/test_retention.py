@@ -1,16 +1,19 @@
 """Retention: what is old goes, and what the UI shows and the lake refers to stays."""
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+from postgres_server import fresh_database
 from river import River, arrivals
 
 from orchestration.definitions import build_defs
-from orchestration.embedded import prepare
+from orchestration.embedded import EMBEDDED, prepare
 from orchestration.jobs import arrivals_job
 from orchestration.retention import prune_files, prune_lake, prune_runs
 from orchestration.settings import Settings
@@ -18,6 +21,7 @@ from transforms import schemas
 from transforms.errors import UsageError
 
 DAY_S = 86_400
+SERVER = EMBEDDED.parent / "dagster.yaml"
 LATER = 100 * DAY_S
 
 
@@ -63,6 +67,28 @@ def test_old_runs_go_and_what_the_ui_shows_of_partitions_stays(
     assert [run.run_id for run in instance.get_runs()] == needed
     assert partitions(instance) == shown == set(river.keys[:2])
     assert prune_runs(instance, 90, time.time() + LATER) == type(pruned)()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_old_runs_go_from_an_instance_on_postgresql_too(
+    tmp_path: Path, postgres: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    river = River(tmp_path)
+    river.land(arrivals(rows=20))
+    dsn = fresh_database(postgres).replace("postgresql:", "postgresql+psycopg2:", 1)
+    monkeypatch.setenv("LOWWATER_INSTANCE_DSN", dsn)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    shutil.copy(SERVER, tmp_path / "dagster.yaml")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        jobs = river.jobs(instance)
+        for _ in range(2):
+            jobs.run(arrivals_job("river"), river.keys[:1])
+        newest = instance.get_runs()[0].run_id
+        pruned = prune_runs(instance, 90, time.time() + LATER)
+        assert pruned.runs == 1
+        assert pruned.events > 0
+        assert [run.run_id for run in instance.get_runs()] == [newest]
+        assert partitions(instance) == {river.keys[0]}
 
 
 def test_versions_of_the_lake_go_and_its_content_stays(river: River) -> None:

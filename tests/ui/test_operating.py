@@ -37,6 +37,7 @@ QUIET = (
 )
 ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
 UNDER_WAY = {"STARTING", "STARTED", "CANCELING"}
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 CHECK = "the_target_equals_the_lake_to_the_bit"
 
 
@@ -79,7 +80,7 @@ def settles_in(seconds: int) -> str:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three streams: a mill and a creek by day, a brook by hour."""
     home = tmp_path_factory.mktemp("installation")
-    declare(home, "creek")
+    declare(home, "creek", ("columns:", f"description: {json.dumps(HOSTILE)}\ncolumns:"))
     declare(home, "brook", ("grain: day", "grain: hour"))
     declare(home, "mill", ("start: 2024-01-01}", settles_in(STARTS_WITHIN_S)))
     (home / "streams" / "river.yaml").unlink()
@@ -180,6 +181,12 @@ def test_the_asset_graph_loads(tab: Any) -> None:
     for asset in ("dead_letters", "amended_windows", "quality_report"):
         tab.get_by_text(asset).first.wait_for(state="attached")
     picture(tab, "graph")
+
+
+def test_a_hostile_description_is_text_in_the_ui(tab: Any) -> None:
+    tab.goto("/assets/creek/dead_letters")
+    tab.get_by_text("<b>bold</b>").first.wait_for()
+    assert tab.title() != "owned"
 
 
 def test_a_report_opens_from_the_ui(tab: Any) -> None:
