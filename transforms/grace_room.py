@@ -91,19 +91,26 @@ class Room:
     def _crowded(self, rows: int, grace_us: int) -> Mask:
         """Tell which keys have so many rows within a grace: only they can need more room."""
         codes, event = self.by_time
+        # Rows of another profile hold W up by its own grace only, and so may rows of this one wait.
+        widest = max([grace_us, *self._of_others(self.reach.table.grace)])
         if self._words is None:
-            return keys_within_reach(codes, event, self._counts.size, rows, grace_us)
+            return keys_within_reach(codes, event, self._counts.size, rows, widest)
         # All times of a key are this close, and two keys are further apart.
-        within = min(grace_us, int(event.max()) - int(event.min()))
+        within = min(widest, int(event.max()) - int(event.min()))
         return _keys_close(self._words, codes, self._counts.size, rows - 1, within)
 
     def refused(self, grace_us: int, capacity: int) -> Positions:
         """Return the rows that meet a full buffer, under a grace and a capacity of the profile."""
-        crowded = self._crowded(capacity, grace_us)
+        least = min([capacity, *self._of_others(self.reach.table.capacity)])
+        crowded = self._crowded(least, grace_us)
         if not crowded.any():
             return np.empty(0, np.int64)
         keys = np.flatnonzero(crowded)
         return refused_for_room(self._entrants(keys, grace_us, self._capacities(capacity)))
+
+    def _of_others(self, numbers: Ints) -> list[int]:
+        """Return the numbers of the other profiles that rows of these keys name."""
+        return [int(numbers[code]) for code in self.reach.by_others]
 
     def _capacities(self, capacity: int) -> Ints | np.int64:
         """Return the capacity of each row: that of its own profile."""

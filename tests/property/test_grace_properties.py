@@ -52,22 +52,21 @@ class Question:
     def sweep(self) -> Sweep:
         return sweep_of(self.spec, read_log(self.spec, self.staged), self.profile)
 
-    def with_numbers(self, capacity: int) -> StreamSpec:
-        """The spec with the grace in force, and one capacity for every profile."""
+    def with_numbers(self, capacity: int, *, others: int | None = None) -> StreamSpec:
+        """The spec with the grace in force and a capacity; other profiles may have another."""
+        own = {"capacity": capacity, "grace_us": self.grace_us}
+        rest = {"capacity": capacity if others is None else others}
         named = {
-            name: profile.model_copy(
-                update={"capacity": capacity}
-                | ({"grace_us": self.grace_us} if name == self.profile else {})
-            )
+            name: profile.model_copy(update=own if name == self.profile else rest)
             for name, profile in self.spec.profiles.named.items()
         }
         default = named.pop("default")
         profiles = self.spec.profiles.model_copy(update={"default": default, **named})
         return self.spec.model_copy(update={"profiles": profiles})
 
-    def run(self, capacity: int = AMPLE) -> Outcome:
+    def run(self, capacity: int = AMPLE, *, others: int | None = None) -> Outcome:
         """Reorder the rows of the keys that use the profile."""
-        spec, staged = self.with_numbers(capacity), self.own_rows()
+        spec, staged = self.with_numbers(capacity, others=others), self.own_rows()
         nothing = schemas.row_schema(spec).to_frame()
         return advance(spec, staged, empty_state(spec), nothing, None)
 
@@ -96,14 +95,14 @@ def test_dead_letters_of_a_candidate_are_those_of_reordering_with_room_for_all(q
 
 
 @SETTINGS
-@given(questions(), st.integers(1, 4))
-def test_a_capacity_refuses_the_rows_that_reordering_refuses(q: Question, capacity: int) -> None:
-    spec = q.with_numbers(capacity)
+@given(questions(), st.integers(1, 4), st.integers(1, 4))
+def test_a_capacity_refuses_the_rows_that_reordering_refuses(
+    q: Question, capacity: int, others: int
+) -> None:
+    spec = q.with_numbers(capacity, others=others)
     sweep = sweep_of(spec, read_log(spec, q.own_rows()), q.profile)
-    assert (
-        sweep.point(q.grace_us, capacity)[BUFFER_OVERFLOW]
-        == reasons(q.run(capacity))[BUFFER_OVERFLOW]
-    )
+    refused = reasons(q.run(capacity, others=others))[BUFFER_OVERFLOW]
+    assert sweep.point(q.grace_us, capacity)[BUFFER_OVERFLOW] == refused
 
 
 @SETTINGS

@@ -118,6 +118,21 @@ def test_a_key_with_two_profiles_keeps_the_watermark_of_the_other() -> None:
     assert sweep.needed_quantile(0.9) > 10**12
 
 
+def test_a_buffer_is_as_full_as_the_grace_of_another_profile_of_its_key_makes_it() -> None:
+    numbers = {"idle_timeout": "off", "capacity": 2, "future_skew": "1m"}
+    profiles = {"by": "link", "slow": {"grace": "1h", **numbers}}
+    spec = stream(grace="0s", profiles=profiles)
+    rows: list[Row] = [{"at": (second, second), "profile": "default"} for second in range(9)]
+    rows += [
+        {"key": "b", "at": (100 - ten, 100 + ten), "profile": "slow"} for ten in range(0, 50, 10)
+    ]
+    rows.append({"key": "b", "at": (50, 150), "profile": "default"})
+    point = swept(*rows, spec=spec).point(0, capacity=100)
+    assert point[PEAK_ROWS] == 6
+    # Rows of the other profile have its capacity: three of five find no room.
+    assert point[BUFFER_OVERFLOW] == 3
+
+
 def test_a_profile_that_no_row_uses_has_an_empty_sweep() -> None:
     numbers = {"grace": "1s", "idle_timeout": "off", "capacity": 9, "future_skew": "1m"}
     spec = stream(profiles={"key_map": {"z": "slow"}, "slow": numbers})
