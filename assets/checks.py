@@ -5,8 +5,6 @@ Here belongs what Dagster is to evaluate. What a check judges is in the module o
 
 import dagster as dg
 
-from assets.order_audit import order_check
-from assets.parity import parity_check
 from assets.partitions import Axis
 from assets.quality import quality_checks, staging_checks
 from transforms.spec import StreamSpec
@@ -19,8 +17,4 @@ def staging_checks_of(spec: StreamSpec, arrivals: Axis) -> list[dg.AssetChecksDe
 
 def checks_of(spec: StreamSpec, arrivals: Axis, events: Axis) -> list[dg.AssetChecksDefinition]:
     """Return the checks of what is computed: of a track, or of a stream without any."""
-    return [
-        *quality_checks(spec, arrivals, events),
-        order_check(spec, arrivals),
-        parity_check(spec, events),
-    ]
+    return quality_checks(spec, arrivals, events)

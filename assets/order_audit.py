@@ -17,7 +17,6 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    asset_key,
     asset_spec,
     dep,
 )
@@ -34,7 +33,6 @@ from assets.stores.tables import (
     HEAVIEST_SHARE,
     INVERTED,
     KEYS,
-    LANDED,
     LANE,
     ORDER_OF,
     ORDERED_BY,
@@ -48,7 +46,6 @@ from assets.stores.tables import (
     unit_of,
 )
 from assets.stores.unit_of_work import UnitOfWork
-from assets.verdicts import Verdict, blocking_check
 from transforms.errors import LakeError
 from transforms.order_audit import OrderAudit, audit_order
 from transforms.schemas import (
@@ -69,17 +66,10 @@ from transforms.spec import StreamSpec
 DESCRIPTION: Final = (
     "Which orders were kept: inverted pairs, globally and of one key, and key skew."
 )
-CHECK: Final = "no_same_key_pair_is_inverted"
-CLAIM: Final = (
-    "Rows of one key were released in the order of event time, and batches of one lane landed in "
-    "the order in which they were handed out. Global inversions are told, not judged."
-)
 # What is ordered.
 SOURCE: Final = "source"
 PUBLISHING: Final = "publishing"
 RELEASED: Final = "released"
-# The orders that must be kept for pairs of one key: what is ordered, and by which column.
-KEPT: Final = ((RELEASED, STORED_NAMES[EVENT_US]), (PUBLISHING, LANDED))
 # How many workers the cost of skew is told for.
 _WORKERS: Final = 4
 _WORST: Final = 3
@@ -99,19 +89,6 @@ class Audited:
         for order in self.orders.to_dicts():
             metadata |= _figures(order)
         return metadata | _skew(self.orders.row(0, named=True))
-
-    def verdict(self) -> Verdict:
-        """Judge the partition, on pairs of one key alone; the global counts are told."""
-        kept = {(order[ORDER_OF], order[ORDERED_BY]): order for order in self.orders.to_dicts()}
-        told: Metadata = {}
-        for name in KEPT:
-            told |= _figures(kept[name])
-        inverted = {name: kept[name][SAME_KEY_INVERTED] for name in KEPT}
-        worst = {" ".join(name): json.loads(kept[name][WORST_KEYS]) for name in KEPT}
-        told["worst_keys"] = dg.MetadataValue.json({k: keys for k, keys in worst.items() if keys})
-        wrong = [f"{' '.join(name)}: {count}" for name, count in inverted.items() if count]
-        text = "inverted pairs of one key: " + "; ".join(wrong) if wrong else ""
-        return Verdict(self.partition, passed=not wrong, metadata=told, description=text)
 
 
 def _figures(order: Mapping[str, Any]) -> Metadata:
@@ -217,21 +194,3 @@ def order_audit_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
 
     specs = [asset_spec(spec, ORDER_AUDIT, DESCRIPTION, [dep(spec, table) for table in tables])]
     return step(spec, "order_audit", axis, specs, work)
-
-
-def order_check(spec: StreamSpec, axis: Axis) -> dg.AssetChecksDefinition:
-    """Return the check that order was kept where it must be: for pairs of one key."""
-    check = dg.AssetCheckKey(asset_key(spec, ORDER_AUDIT), CHECK)
-
-    def judge(lake: Lake, partitions: Sequence[str]) -> Iterator[Verdict]:
-        return (kept.verdict() for kept in stored_audits(spec, lake, partitions))
-
-    return blocking_check(check, CLAIM, axis, judge)
-
-
-def stored_audits(spec: StreamSpec, lake: Lake, partitions: Sequence[str]) -> Iterator[Audited]:
-    """Return the audits of partitions as they are kept."""
-    unit = unit_of(lake, spec, ORDER_AUDIT)
-    for partition in partitions:
-        require_mark(unit, spec, ORDER_AUDIT, partition)
-        yield Audited(partition, unit.read(ORDER_AUDIT, partitions=[partition]))

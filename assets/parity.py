@@ -18,7 +18,6 @@ from assets.catalogue import (
     Locks,
     Progress,
     Teller,
-    asset_key,
     asset_spec,
     dep,
     materialized,
@@ -28,7 +27,7 @@ from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
-from assets.stores.marks import Mark, require_mark
+from assets.stores.marks import Mark
 from assets.stores.parity.options import Options, Wanted
 from assets.stores.parity.side import READING, Reading
 from assets.stores.parity.stream_proof import Kept, StreamProof, StreamSides
@@ -43,7 +42,6 @@ from assets.stores.tables import (
     frame_schema,
     unit_of,
 )
-from assets.verdicts import Verdict, blocking_check
 from transforms.parity_grid import Cut, Grid
 from transforms.parity_proof import Partition, Proof
 from transforms.parity_verdict import Verdict as Finding
@@ -59,12 +57,6 @@ from transforms.spec import StreamSpec
 from transforms.spec_partitions import GRAIN_US
 
 DESCRIPTION: Final = "Proof that the target holds what was published for this day of events."
-CHECK: Final = "the_target_equals_the_lake_to_the_bit"
-CLAIM: Final = (
-    "Every current revision, tombstones too, is in the target once and equal to the bit, and "
-    "nothing else is there."
-)
-REMEDY: Final = "If not: lowwater parity {} lists what differs, with --repair it is mended."
 # What lies in no partition that is proved; nothing should.
 ELSEWHERE: Final = "elsewhere"
 
@@ -87,22 +79,6 @@ class Proved:
             **{name: kept[name] for name in (SOURCE_ROWS, SOURCE_ROOT, TARGET_ROOT, NUMBER)},
             **found,
         }
-
-    def verdict(self) -> Verdict:
-        """Return what the check says of the partition."""
-        kept = self.row.row(0, named=True)
-        passed = kept[VERDICT] == Finding.EQUAL
-        return Verdict(self.partition, passed, self.figures(), "" if passed else why(kept))
-
-
-def why(kept: dict[str, Any]) -> str:
-    """Return what differs, in a line."""
-    summary = json.loads(kept[SUMMARY])
-    found = [
-        " ".join(filter(None, (f"{f['count']}", f["verdict"], f["column"], f["cause"])))
-        for f in summary["findings"]
-    ]
-    return "; ".join([kept[VERDICT], *summary["refused"], *found])
 
 
 def prove_partitions(
@@ -164,14 +140,6 @@ def unproved(history: History) -> list[str]:
     seen = {name: Mark.read(text).made_from for name, text in unit.marks(TARGET_PARITY).items()}
     new = [name for name in rows if seen.get(name) != _made_from(rows, name)]
     return history.events.in_order(new)
-
-
-def stored_proofs(spec: StreamSpec, lake: Lake, partitions: Iterable[str]) -> Iterator[Proved]:
-    """Return the proofs of partitions as they are kept."""
-    unit = unit_of(lake, spec, TARGET_PARITY)
-    for partition in partitions:
-        require_mark(unit, spec, TARGET_PARITY, partition)
-        yield Proved(partition, unit.read(TARGET_PARITY, partitions=[partition]))
 
 
 def _made_from(rows: dict[str, int], partition: str, verdict: str = Finding.EQUAL) -> str:
@@ -236,13 +204,3 @@ def parity_assets(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
         yield from materialized(spec, [TARGET_PARITY])
 
     return proving
-
-
-def parity_check(spec: StreamSpec, events: Axis) -> dg.AssetChecksDefinition:
-    """Return the check that the target holds what was published."""
-    check = dg.AssetCheckKey(asset_key(spec, TARGET_PARITY), CHECK)
-
-    def judge(lake: Lake, partitions: Sequence[str]) -> Iterator[Verdict]:
-        return (kept.verdict() for kept in stored_proofs(spec, lake, partitions))
-
-    return blocking_check(check, f"{CLAIM} {REMEDY.format(spec.name)}", events, judge)

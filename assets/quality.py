@@ -30,6 +30,8 @@ from transforms.spec import StreamSpec
 
 PAGE: Final = "quality.html"
 _STAGING: Final = "staging"
+# The stage that looks at the target itself.
+_RECONCILE: Final = "reconcile"
 _SHOWN: Final = 10
 _COLUMNS: Final = dg.TableSchema(
     columns=[
@@ -76,8 +78,8 @@ def quality_checks(
 ) -> list[dg.AssetChecksDefinition]:
     """Return the checks of what is computed from staged rows, one step for each stage."""
     return [
-        _checks_of(spec, stage, events if stage == "reconcile" else arrivals)
-        for stage in STAGES
+        _checks_of(spec, stage, events if invariants[0].axis == "event" else arrivals)
+        for stage, invariants in STAGES.items()
         if stage != _STAGING
     ]
 
@@ -94,7 +96,7 @@ def _checks_of(spec: StreamSpec, stage: str, axis: Axis) -> dg.AssetChecksDefini
     ) -> Iterable[dg.AssetCheckResult]:
         keys = context.partition_keys
         held = None
-        if stage == "reconcile":
+        if stage == _RECONCILE:
             with targets.of(spec) as target:
                 held = target.current(spec.name)
         stored = stored_of(lake, spec, axis, keys, held)

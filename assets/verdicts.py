@@ -6,7 +6,7 @@ transactions, and one over all, which blocks what comes after. What is judged, a
 belongs to the stages.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,11 +18,7 @@ from dagster._core.events import (
 )
 
 from assets.metadata import Metadata
-from assets.partitions import Axis
-from assets.stores.lake import Lake
 
-# So many partitions that failed are named.
-_NAMED: Final = 10
 # A log of events that has this attribute, and says True, takes batches of any kind of them.
 ANY_BATCH: Final = "takes_any_batch"
 
@@ -40,52 +36,6 @@ class Verdict:
     description: str = ""
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
     blocking: bool = True
-
-
-def blocking_check(
-    check: dg.AssetCheckKey,
-    claim: str,
-    axis: Axis,
-    judge: Callable[[Lake, Sequence[str]], Iterable[Verdict]],
-) -> dg.AssetChecksDefinition:
-    """Return a check that blocks what comes after; ``judge`` gives a verdict on each partition."""
-
-    @dg.asset_check(
-        asset=check.asset_key,
-        name=check.name,
-        description=claim,
-        blocking=True,
-        partitions_def=axis.definition,
-    )
-    def judged(
-        context: dg.AssetCheckExecutionContext, lake: dg.ResourceParam[Lake]
-    ) -> dg.AssetCheckResult:
-        return tell(context, check, list(judge(lake, context.partition_keys)))
-
-    return judged
-
-
-def tell(
-    context: dg.AssetCheckExecutionContext, check: dg.AssetCheckKey, verdicts: Sequence[Verdict]
-) -> dg.AssetCheckResult:
-    """Record a verdict for each partition of a run; returns the one of the whole run."""
-    if context.has_partition_key:
-        [verdict] = verdicts
-        return dg.AssetCheckResult(
-            passed=verdict.passed,
-            asset_key=check.asset_key,
-            check_name=check.name,
-            metadata=verdict.metadata,
-            severity=verdict.severity,
-            description=verdict.description,
-        )
-    record(context, check, verdicts)
-    wrong = [verdict for verdict in verdicts if not verdict.passed]
-    return dg.AssetCheckResult(
-        passed=not wrong,
-        metadata={"partitions": len(verdicts), "partitions_failed": len(wrong)},
-        description=_summary(wrong),
-    )
 
 
 def record(
@@ -119,9 +69,3 @@ def _evaluation(check: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckEvalu
         blocking=verdict.blocking,
         partition=verdict.partition,
     )
-
-
-def _summary(wrong: Sequence[Verdict]) -> str:
-    named = [f"{verdict.partition}: {verdict.description}" for verdict in wrong[:_NAMED]]
-    more = len(wrong) - len(named)
-    return "; ".join([*named, f"and {more} partitions more"] if more else named)

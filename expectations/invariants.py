@@ -12,9 +12,11 @@ from transforms.schemas import (
     DEAD_LETTERS,
     DUPLICATES,
     HELD_EVENTS,
+    ORDER_AUDIT,
     ORDERED_EVENTS,
     REJECTED_ROWS,
     STAGED_EVENTS,
+    TARGET_PARITY,
     WATERMARKS,
     WINDOW_AGGREGATES,
 )
@@ -44,6 +46,7 @@ class Invariant:
 
 _READ_AGAIN: Final = "Run the partition again: staging reads its files anew."
 _REORDER_AGAIN: Final = "Run the partition and all after it again: `lowwater run STREAM --from P`."
+_REPAIR: Final = "`lowwater parity STREAM --repair` sends again what differs."
 _REPUBLISH: Final = "Run the event partition again: reconciliation computes its windows anew."
 
 STAGING: Final = (
@@ -193,13 +196,43 @@ RECONCILE: Final = (
         sentence="The target holds the newest revision of every window, and nothing else.",
         asset=AMENDED_WINDOWS,
         why="People read the target, not the lake.",
-        remedy="`lowwater parity STREAM --repair` sends again what differs.",
+        remedy=_REPAIR,
         blocking=False,
         axis="event",
     ),
 )
 
+AUDITS: Final = (
+    Invariant(
+        name="no_same_key_pair_is_inverted",
+        sentence="Rows of one key were released, and batches of one lane landed, in their order.",
+        asset=ORDER_AUDIT,
+        why="Whoever follows a key or a window sees it go back in time. Other pairs may swap.",
+        remedy=_REORDER_AGAIN,
+        subject="order",
+    ),
+    Invariant(
+        name="the_target_equals_the_lake_to_the_bit",
+        sentence="The newest revision of every window is proved to be in the target, to the bit.",
+        asset=TARGET_PARITY,
+        why="People read the target, not the lake; a proof sees what a comparison rounds away.",
+        remedy=f"{_REPAIR} `lowwater parity STREAM` shows what differs, and why.",
+        axis="event",
+        subject="finding",
+    ),
+)
+
 NEWS: Final = (
+    Invariant(
+        name="rows_keep_coming",
+        sentence="The newest row is no older than the stream allows (`alerts.stale_after`).",
+        asset=STAGED_EVENTS,
+        why="Numbers that are right grow old without a word when nothing comes any more.",
+        remedy="See whether the source still delivers: `lowwater check STREAM`.",
+        severity="warning",
+        blocking=False,
+        subject="stream",
+    ),
     Invariant(
         name="dead_letters_stay_below_the_alert",
         sentence="The share of dead letters among arrived rows is at most the alert level.",
@@ -229,13 +262,8 @@ NEWS: Final = (
     ),
 )
 
-CATALOGUE: Final = (*STAGING, *REORDER, *WINDOWS, *RECONCILE, *NEWS)
+CATALOGUE: Final = (*STAGING, *REORDER, *WINDOWS, *RECONCILE, *AUDITS, *NEWS)
 BY_NAME: Final = {invariant.name: invariant for invariant in CATALOGUE}
-
-
-def of_assets(assets: tuple[str, ...]) -> tuple[Invariant, ...]:
-    """Return the invariants of some assets, in the order of the catalogue."""
-    return tuple(invariant for invariant in CATALOGUE if invariant.asset in assets)
 
 
 def as_markdown() -> str:
@@ -255,6 +283,7 @@ _SECTIONS: Final = (
     ("Reorder", REORDER),
     ("Windows", WINDOWS),
     ("Reconciliation and target", RECONCILE),
+    ("Audits", AUDITS),
     ("News", NEWS),
 )
 

@@ -39,6 +39,7 @@ def check(
     stored. Returns a verdict for each partition and invariant.
     """
     invariants = STAGES[stage]
+    stored = replace(stored, now_us=int(now.timestamp() * 1_000_000))
     evidence = gather(stored, invariants)
     summary = summarize(stored, invariants, evidence)
     judged = [judge(folder, stage, invariants, summary, now) for folder in folders]

@@ -6,9 +6,10 @@ whoever runs the checks says which files are valid.
 
 The views have the columns of frames, instants as int64 microseconds, and a column ``partition``.
 ``sources``, ``staged``, ``rejected``, ``ordered``, ``dead``, ``duplicates``, ``held``,
-``watermarks`` and ``windows`` hold the rows of the judged arrival partitions; ``held_before`` and
-``watermarks_before`` the state before each of them; ``history`` the revisions of the judged event
-partitions. ``judged`` has a row for each judged partition.
+``watermarks``, ``windows`` and ``orders`` hold the rows of the judged arrival partitions;
+``held_before`` and ``watermarks_before`` the state before each of them; ``history`` and ``proofs``
+the revisions, and what was proved, of the judged event partitions. ``judged`` has a row for each
+judged partition.
 """
 # ruff: noqa: S608 (identifiers and paths are quoted)
 
@@ -28,12 +29,14 @@ from transforms.schemas import (
     DUPLICATES,
     HELD_EVENTS,
     MARK,
+    ORDER_AUDIT,
     ORDERED_EVENTS,
     REJECTED_ROWS,
     SHARD,
     STAGED_EVENTS,
     STAGED_SOURCES,
     STORED_NAMES,
+    TARGET_PARITY,
     WATERMARKS,
     WINDOW_AGGREGATES,
     WINDOW_HISTORY,
@@ -66,6 +69,8 @@ VIEWS: Final[Mapping[str, str]] = {
     WATERMARKS: "watermarks",
     WINDOW_AGGREGATES: "windows",
     WINDOW_HISTORY: "history",
+    ORDER_AUDIT: "orders",
+    TARGET_PARITY: "proofs",
 }
 # What staging notes of each file that gave rows to a partition.
 _SOURCES: Final = pl.Schema(
@@ -74,6 +79,21 @@ _SOURCES: Final = pl.Schema(
         "ordinal": pl.Int64(),
         "staged_rows": pl.Int64(),
         "rejected_rows": pl.Int64(),
+    }
+)
+# What the order audit and the proofs of the target say, as far as it is read here.
+_ORDERS: Final = pl.Schema(
+    {
+        **dict.fromkeys(("order_of", "ordered_by"), pl.String()),
+        **dict.fromkeys(("same_key_pairs", "same_key_inverted", "keys"), pl.Int64()),
+        "worst_keys": pl.String(),
+    }
+)
+_PROOFS: Final = pl.Schema(
+    {
+        "verdict": pl.String(),
+        **dict.fromkeys(("source_rows", "target_rows"), pl.Int64()),
+        "summary": pl.String(),
     }
 )
 
@@ -120,7 +140,8 @@ class Stored:
     """A stream as it is stored: the valid files by table, and the partitions to be judged.
 
     ``target`` holds the current revisions as the target has them, a frame of ``window_schema``;
-    None stands for an empty one. ``storage_options`` are those of the lake.
+    None stands for an empty one. ``storage_options`` are those of the lake. ``now_us`` is when they
+    are judged; where it is None, nothing is stale.
     """
 
     spec: StreamSpec
@@ -128,6 +149,7 @@ class Stored:
     partitions: tuple[Partition, ...]
     target: pl.DataFrame | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict)
+    now_us: int | None = None
 
     @property
     def last(self) -> Partition:
@@ -160,6 +182,8 @@ def table_schemas(spec: StreamSpec) -> dict[str, pl.Schema]:
         WATERMARKS: watermark_schema(),
         WINDOW_AGGREGATES: window_schema(spec),
         WINDOW_HISTORY: window_history_schema(spec),
+        ORDER_AUDIT: _ORDERS,
+        TARGET_PARITY: _PROOFS,
     }
 
 

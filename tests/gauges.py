@@ -14,6 +14,8 @@ import polars as pl
 
 from assets.catalogue import Landing
 from assets.history import History, Targets
+from assets.order_audit import audit_orders
+from assets.parity import prove_partitions
 from assets.partitions import Axis
 from assets.publication import publish_windows
 from assets.reconcile import amend
@@ -160,6 +162,8 @@ def flow_of(folder: Path, spec: StreamSpec, days: Sequence[str]) -> River:
     list(close_windows(spec, lake, axis, days))
     list(publish_windows(history, targets, days, "run-1"))
     list(amend(history, targets, axis, event_days(river), "run-2"))
+    list(audit_orders(spec, lake, axis, days))
+    list(prove_partitions(history, targets, event_days(river)))
     return river
 
 

@@ -6,9 +6,9 @@ from typing import Final
 import polars as pl
 
 from expectations.evidence.sums import staged_by_key
-from expectations.evidence.tables import GRAIN_US, evidence, instant, register_profiles
+from expectations.evidence.tables import EVIDENCE, GRAIN_US, evidence, instant, register_profiles
 from expectations.stored import Opened
-from transforms.schemas import FUTURE_TIMESTAMP
+from transforms.schemas import FUTURE_TIMESTAMP, STAGED_EVENTS, STAGED_SOURCES
 
 # A share of rows from the future above this is the fault of a clock, not of a moment.
 FUTURE_SHARE: Final = 0.02
@@ -72,3 +72,24 @@ def silence(store: Opened) -> pl.DataFrame:
         from judged anti join heard using (partition)
         """,
     )
+
+
+def freshness(store: Opened) -> pl.DataFrame:
+    """Find out, of the newest partition, whether the newest row is older than the stream allows."""
+    keys = [partition.key for partition in store.stored.partitions]
+    rows = [(key, "the stream", 1, *_staleness(store, key)) for key in keys]
+    return pl.DataFrame(rows, schema=EVIDENCE, orient="row")
+
+
+def _staleness(store: Opened, partition: str) -> tuple[int, str | None]:
+    allowed_us, now_us = store.spec.alerts.stale_after_us, store.stored.now_us
+    files = store.stored.files
+    newest = max((file.partition for file in files.get(STAGED_SOURCES, ())), default="")
+    with_rows = [file.partition for file in files.get(STAGED_EVENTS, ()) if file.rows]
+    if allowed_us is None or now_us is None or partition != newest or not with_rows:
+        return 0, None
+    store.view("staged_last", STAGED_EVENTS, store.stored.of(STAGED_EVENTS, {max(with_rows)}))
+    last = "max(arrival_us)"
+    last_us, said = store.ask(f"select {last}, {instant(last)} from staged_last").row(0)
+    is_stale = now_us - last_us > allowed_us
+    return int(is_stale), f"the newest row arrived at {said}" if is_stale else None

@@ -6,6 +6,7 @@ from typing import Final
 import polars as pl
 
 from expectations.evidence import (
+    audits,
     books,
     history,
     identities,
@@ -40,6 +41,9 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "revisions_have_no_gaps": history.revisions,
     "every_window_equals_a_plain_group_by": oracle.group_by,
     "the_target_holds_what_was_published": history.target,
+    "no_same_key_pair_is_inverted": audits.orders,
+    "the_target_equals_the_lake_to_the_bit": audits.proofs,
+    "rows_keep_coming": news.freshness,
     "dead_letters_stay_below_the_alert": news.dead_letter_share,
     "clocks_are_right": news.clocks,
     "every_key_is_heard": news.silence,

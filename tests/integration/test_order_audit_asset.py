@@ -12,7 +12,7 @@ import pytest
 from small_stream import MINUTES, SPEC_TEXT
 
 from assets.catalogue import asset_key
-from assets.order_audit import CHECK, audit_orders
+from assets.order_audit import audit_orders
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.tables import LANDED
@@ -26,6 +26,7 @@ from transforms import schemas
 from transforms.errors import CheckError, LakeError
 from transforms.spec import StreamSpec, load_spec
 
+CHECK = "no_same_key_pair_is_inverted"
 DAYS = ("1970-01-01", "1970-01-02", "1970-01-03")
 DAY_S = 86_400
 # Key, event and arrival in seconds of each day, in the order of arrival; grace is ten seconds.

@@ -17,7 +17,7 @@ from assets.stored import stored_of
 from assets.stores.lake import Slot
 from expectations.evidence.questions import QUESTIONS
 from expectations.evidence.tables import EVIDENCE
-from expectations.invariants import CATALOGUE
+from expectations.invariants import BY_NAME, CATALOGUE
 from expectations.run import gather, summarize
 from transforms.spec import Alerts
 
@@ -27,6 +27,9 @@ ACCOUNTED = "every_row_is_accounted_for"
 COUNTS = "every_window_counts_its_rows"
 ORACLE = "every_window_equals_a_plain_group_by"
 TARGET = "the_target_holds_what_was_published"
+FRESH = "rows_keep_coming"
+PROVED = "the_target_equals_the_lake_to_the_bit"
+IN_ORDER = "no_same_key_pair_is_inverted"
 EARNED = "the_watermark_is_earned"
 JUSTIFIED = "every_dead_letter_is_justified"
 STAGED_ONCE = "every_row_that_was_read_is_staged_once"
@@ -177,6 +180,7 @@ CLOSED_HOUR = (pl.col("window") == "hour") & (pl.col("window_start_us") % (24 * 
 FUTURE = pl.col("reason") == "future_timestamp"
 BEHIND = pl.col("reason") == "behind_watermark"
 MILL = pl.col("key") == "mill"
+RELEASED = pl.col("order_of") == "released"
 
 FAULTS: dict[str, tuple[Callable[[River], None], set[str]]] = {
     "a staged row is lost": (change("staged_events", dropping(70)), {STAGED_ONCE, ACCOUNTED}),
@@ -314,7 +318,7 @@ FAULTS: dict[str, tuple[Callable[[River], None], set[str]]] = {
     ),
     "a window was never published": (
         in_history(lambda rows: rows.filter(~(CLOSED_HOUR & MILL))),
-        {ORACLE, TARGET},
+        {ORACLE, TARGET, PROVED},
     ),
     "a value of the target is altered": (
         in_target("update river.windows_current set level_sum = level_sum + 0.000001"),
@@ -327,6 +331,27 @@ FAULTS: dict[str, tuple[Callable[[River], None], set[str]]] = {
             " from river.windows_current"
         ),
         {TARGET},
+    ),
+    "the audit saw a key go back in time": (
+        change("order_audit", setting(RELEASED, same_key_inverted=1)),
+        {IN_ORDER},
+    ),
+    "an order was not audited": (
+        change("order_audit", lambda rows: rows.filter(~RELEASED)),
+        {IN_ORDER},
+    ),
+    "the audit is of other rows": (
+        change("order_audit", setting(pl.col("order_of") == "source", keys=2)),
+        {IN_ORDER},
+    ),
+    "a proof found a difference": (
+        change("target_parity", setting(0, verdict="CHANGED")),
+        {PROVED},
+    ),
+    "a proof is gone": (change("target_parity", lambda rows: rows.clear()), {PROVED}),
+    "a proof is of fewer windows": (
+        change("target_parity", setting(0, source_rows=pl.col("source_rows") - 1)),
+        {PROVED},
     ),
     "a clock runs ahead": (
         change("dead_letters", more_from_the_future),
@@ -354,12 +379,25 @@ def test_every_invariant_has_a_question_and_a_fault_that_breaks_it() -> None:
     names = {invariant.name for invariant in CATALOGUE}
     broken = set[str]().union(*(expected for _, expected in FAULTS.values()))
     assert set(QUESTIONS) == names
-    assert names - broken == {"dead_letters_stay_below_the_alert"}, "it has a test of its own"
+    assert names - broken == {"dead_letters_stay_below_the_alert", FRESH}, "they have their own"
 
 
 def test_dead_letters_above_the_alert_level_are_news(source: River) -> None:
     anxious = source.spec.model_copy(update={"alerts": Alerts(dead_letter_fraction=0.01)})
     assert set(red(replace(source, spec=anxious))) == {"dead_letters_stay_below_the_alert"}
+
+
+def test_a_stream_that_went_quiet_is_news_of_its_newest_partition(source: River) -> None:
+    declared = source.spec.alerts.model_copy(update={"stale_after_us": HOUR})
+    anxious = source.spec.model_copy(update={"alerts": declared})
+    stored = stored_of(source.lake, anxious, source.arrivals, DAYS)
+    newest_us = source.read("staged_events", DAYS[-1])["arrival_us"].max()
+    assert isinstance(newest_us, int)
+    for waited_us, expected in ((HOUR, set()), (HOUR + 1, {DAYS[-1]})):
+        judged = replace(stored, now_us=newest_us + waited_us)
+        evidence = gather(judged, [BY_NAME[FRESH]])[FRESH]
+        assert set(evidence.filter(pl.col("violations") > 0)["partition"]) == expected
+        assert set(evidence["partition"]) == set(DAYS)
 
 
 def test_evidence_that_is_empty_where_rows_are_is_missing(source: River) -> None:

@@ -15,10 +15,13 @@ from river import River, arrivals
 
 from assets.catalogue import asset_key
 from assets.history import Targets
-from assets.parity import CHECK, prove_partitions, prove_stream, unproved
+from assets.parity import prove_partitions, prove_stream, unproved
+from assets.stored import stored_of
 from assets.stores.parity.options import Options, Wanted
 from assets.stores.targets.postgres_target import PostgresTarget
 from assets.stores.targets.writers import publish
+from expectations.invariants import BY_NAME
+from expectations.run import gather
 from orchestration.cli import main
 from orchestration.jobs import parity_job
 from transforms.errors import CheckError
@@ -26,6 +29,7 @@ from transforms.parity_proof import Proof
 from transforms.schemas import TARGET_PARITY, WINDOW_HISTORY
 
 Change = Callable[[str], None]
+CHECK = "the_target_equals_the_lake_to_the_bit"
 DAYS = ("2024-01-01", "2024-01-02")
 
 
@@ -163,7 +167,7 @@ def test_each_partition_is_proved_kept_and_not_proved_again(river: River) -> Non
     partitions = unproved(river.history)
     assert set(DAYS) <= set(partitions)
     found = list(prove_partitions(river.history, river.resources["targets"], partitions))
-    assert [each.verdict().passed for each in found] == [True] * len(partitions)
+    assert [each.figures()["verdict"] for each in found] == ["EQUAL"] * len(partitions)
     assert unproved(river.history) == []
     figures = found[-1].figures()
     assert figures["verdict"] == "EQUAL"
@@ -175,10 +179,12 @@ def test_a_difference_is_told_for_its_partition_alone(river: River, change: Chan
     change("update {t} set stage_mean = 99 where window_start < timestamptz '2024-01-02 00:00:00Z'")
     partitions = unproved(river.history)
     found = prove_partitions(river.history, river.resources["targets"], partitions)
-    verdicts = {each.partition: each.verdict() for each in found}
-    assert not verdicts[DAYS[0]].passed
-    assert "CHANGED stage_mean" in verdicts[DAYS[0]].description
-    assert verdicts[DAYS[1]].passed
+    verdicts = {each.partition: each.figures()["verdict"] for each in found}
+    assert (verdicts[DAYS[0]], verdicts[DAYS[1]]) == ("CHANGED", "EQUAL")
+    stored = stored_of(river.lake, river.spec, river.history.events, partitions)
+    evidence = gather(stored, [BY_NAME[CHECK]])[CHECK].filter(pl.col("violations") > 0)
+    assert set(evidence["partition"]) == {DAYS[0]}
+    assert any("CHANGED stage_mean" in subject for subject in evidence["subject"])
 
 
 def test_the_asset_has_a_check_that_blocks_and_figures(river: River, change: Change) -> None:

@@ -1,6 +1,7 @@
 """Whatever arrives, every promise is kept: no check is red on a log that was worked rightly."""
 
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from property.arrival_logs import logs, specs
 
 from assets.history import History, Targets
+from assets.order_audit import audit_orders
 from assets.partitions import Axis
 from assets.publication import publish_windows
 from assets.reconcile import amend
@@ -23,14 +25,21 @@ from expectations.invariants import CATALOGUE, Invariant
 from expectations.run import gather, summarize
 from expectations.stored import Stored
 from transforms.books import entry
-from transforms.schemas import REJECTED_ROWS, STAGED_EVENTS, STAGED_SOURCES
+from transforms.schemas import REJECTED_ROWS, STAGED_EVENTS, STAGED_SOURCES, TARGET_PARITY
 from transforms.spec import StreamSpec
 
 DAY_US = 86_400_000_000
 # Arrivals of a drawn log start a little before zero.
 LATER_US = DAY_US + 1000
 DAYS = ("1970-01-01", "1970-01-02")
-PROMISES = tuple(i for i in CATALOGUE if i.severity == "error")
+# Proofs of the target have their own tests on random faults, and take their time.
+PROMISES = tuple(i for i in CATALOGUE if i.severity == "error" and i.asset != TARGET_PARITY)
+
+
+@cache
+def known(axis: Axis) -> Axis:
+    """The axis that is equal and has been used: to list the days since 1970 takes its time."""
+    return axis
 
 
 def staged(spec: StreamSpec, lake: Lake, parts: dict[str, pl.DataFrame]) -> None:
@@ -82,13 +91,14 @@ def test_no_check_is_red_on_a_log_that_was_worked_rightly(
     with tempfile.TemporaryDirectory() as folder:
         lake = Lake(f"{folder}/lake", event_tables=EVENT_TABLES)
         target = DuckDBTarget(Path(folder) / "target.duckdb")
-        arrivals, events = Axis.of_arrivals(spec), Axis.of_events(spec)
+        arrivals, events = known(Axis.of_arrivals(spec)), known(Axis.of_events(spec))
         history, targets = History(lake, spec, events), Targets({"default": target})
         staged(spec, lake, parts)
         list(reorder(spec, lake, arrivals, DAYS))
         list(close_windows(spec, lake, arrivals, DAYS))
         list(publish_windows(history, targets, DAYS, "run"))
         list(amend(history, targets, arrivals, DAYS, "run"))
+        list(audit_orders(spec, lake, arrivals, DAYS))
         with target:
             held = target.current(spec.name)
         for axis, stored in (

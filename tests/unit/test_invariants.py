@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from plain_windows import stream
+
+from assets.stores.tables import frame_schema
 from expectations.invariants import CATALOGUE, as_markdown
+from expectations.stored import table_schemas
 from expectations.suites.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
@@ -37,3 +41,10 @@ def test_loading_what_the_code_server_loads_imports_no_great_expectations() -> N
         "sys.exit(any(name in sys.modules for name in ('great_expectations', 'pandas', 'altair')))"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_what_evidence_reads_of_a_table_is_what_is_stored_there() -> None:
+    spec = stream({"name": "hour", "every": "1h"})
+    for table, read in table_schemas(spec).items():
+        kept = frame_schema(spec, table)
+        assert dict(read).items() <= dict(kept).items(), table
