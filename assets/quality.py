@@ -14,13 +14,15 @@ from typing import Final
 from urllib.parse import quote
 
 import dagster as dg
+import polars as pl
 
 from assets import verdicts as verdicts_in_dagster
 from assets.catalogue import asset_key
 from assets.history import Targets
 from assets.partitions import Axis
-from assets.stored import stored_of
+from assets.stored import judged, stored_of
 from assets.stores.lake import Lake
+from assets.stores.targets.target import Starts
 from assets.verdicts import record
 from expectations.invariants import Invariant
 from expectations.results import Verdict
@@ -95,10 +97,7 @@ def _checks_of(spec: StreamSpec, stage: str, axis: Axis) -> dg.AssetChecksDefini
         reports: dg.ResourceParam[Reports],
     ) -> Iterable[dg.AssetCheckResult]:
         keys = context.partition_keys
-        held = None
-        if stage == _RECONCILE:
-            with targets.of(spec) as target:
-                held = target.current(spec.name)
+        held = held_by_target(targets, spec, axis, keys) if stage == _RECONCILE else None
         stored = stored_of(lake, spec, axis, keys, held)
         names = [part.name for part in spec.computed]
         folders = [reports.of(name) for name in names]
@@ -113,6 +112,16 @@ def _checks_of(spec: StreamSpec, stage: str, axis: Axis) -> dg.AssetChecksDefini
     return checks
 
 
+def held_by_target(
+    targets: Targets, spec: StreamSpec, events: Axis, keys: Sequence[str]
+) -> pl.DataFrame:
+    """Return the windows that the target holds of event partitions, and of those between them."""
+    parts = judged(events, keys)
+    start_us = None if parts[0].is_first else parts[0].start_us
+    with targets.of(spec) as target:
+        return target.current(spec.name, Starts(start_us, parts[-1].end_us))
+
+
 def _check_spec(spec: StreamSpec, invariant: Invariant, axis: Axis) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         invariant.name,
@@ -120,7 +129,7 @@ def _check_spec(spec: StreamSpec, invariant: Invariant, axis: Axis) -> dg.AssetC
         description=f"{invariant.sentence} {invariant.why}",
         blocking=invariant.blocking,
         partitions_def=axis.definition,
-        metadata={"remedy": invariant.remedy},
+        metadata={"remedy": invariant.what_to_do(spec, "P")},
     )
 
 
@@ -144,7 +153,7 @@ class Teller:
             check_name=check.name,
             asset_key=check.asset_key,
             severity=_severity(about),
-            description=_in_words(verdicts),
+            description=self._in_words(verdicts),
             metadata=self._metadata(verdicts),
         )
 
@@ -153,10 +162,21 @@ class Teller:
             verdict.partition,
             verdict.passed,
             {**self._metadata([verdict])},
-            verdict.words,
+            self._in_words([verdict]),
             _severity(verdict.about),
             verdict.about.blocking,
         )
+
+    def _in_words(self, verdicts: Sequence[Verdict]) -> str:
+        """What was found where, and what to do about it."""
+        failing = [verdict for verdict in verdicts if not verdict.passed]
+        if not failing:
+            return verdicts[0].words if len(verdicts) == 1 else verdicts[0].about.sentence
+        named = [f"{verdict.partition}: {verdict.words}" for verdict in failing[:_SHOWN]]
+        more = len(failing) - len(named)
+        listed = "; ".join([*named, f"and {more:,} partitions more"] if more else named)
+        remedy = failing[0].about.what_to_do(self.spec, failing[0].partition)
+        return f"{listed}. {remedy}"
 
     def _metadata(self, verdicts: Sequence[Verdict]) -> dict[str, dg.MetadataValue]:
         figures: dict[str, dg.MetadataValue] = {
@@ -173,18 +193,6 @@ class Teller:
 def _severity(invariant: Invariant) -> dg.AssetCheckSeverity:
     is_error = invariant.severity == "error"
     return dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
-
-
-def _in_words(verdicts: Sequence[Verdict]) -> str:
-    failing = [verdict for verdict in verdicts if not verdict.passed]
-    if len(verdicts) == 1 or not failing:
-        return verdicts[0].about.sentence if not failing else failing[0].words
-    named = ", ".join(verdict.partition for verdict in failing[:_SHOWN])
-    more = ", ..." if len(failing) > _SHOWN else ""
-    return (
-        f"Fails in {len(failing):,} of {len(verdicts):,} partitions: {named}{more}. "
-        f"{verdicts[0].about.remedy}"
-    )
 
 
 def _worst(verdicts: Iterable[Verdict]) -> list[dg.TableRecord]:

@@ -24,6 +24,7 @@ import psutil
 from assets.history import History, Targets
 from assets.partitions import Axis
 from assets.publication import publish_windows
+from assets.quality import held_by_target
 from assets.reconcile import amend
 from assets.reorder import reorder
 from assets.stored import stored_of
@@ -78,13 +79,12 @@ def judge(home: Path, axis: str) -> dict[str, float]:
     Raises:
         RuntimeError: a check failed.
     """
-    stored = _stored(home, axis)
     seconds = {}
     for name in BY_ARRIVAL if axis == "arrival" else ("reconcile",):
         verdicts = []
         seconds[f"check {name}"] = cpu_seconds_of(
             lambda name=name, verdicts=verdicts: verdicts.extend(
-                check(stored, name, [home / "reports"], datetime.now(UTC))
+                check(_stored(home, axis), name, [home / "reports"], datetime.now(UTC))
             )
         )
         red = [verdict.invariant for verdict in verdicts if not verdict.passed]
@@ -97,9 +97,12 @@ def _stored(home: Path, axis: str) -> Stored:
     spec, lake = spec_of(1), lake_in(home)
     if axis == "arrival":
         return stored_of(lake, spec, Axis.of_arrivals(spec), [PARTITION])
-    with DuckDBTarget(home / "target.duckdb") as target:
-        held = target.current(spec.name)
-    return stored_of(lake, spec, Axis.of_events(spec), [PARTITION], held)
+    targets, events = (
+        Targets({"default": DuckDBTarget(home / "target.duckdb")}),
+        Axis.of_events(spec),
+    )
+    held = held_by_target(targets, spec, events, [PARTITION])
+    return stored_of(lake, spec, events, [PARTITION], held)
 
 
 def cpu_seconds_of(part: Callable[[], Any]) -> float:

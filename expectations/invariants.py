@@ -4,6 +4,7 @@ Here belongs what is promised, why it matters, and what to do when it fails. How
 counted is in ``evidence``, in a function for each name; docs/invariants.md is made from this file.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -20,6 +21,7 @@ from transforms.schemas import (
     WATERMARKS,
     WINDOW_AGGREGATES,
 )
+from transforms.spec import StreamSpec
 
 Severity = Literal["error", "warning"]
 Axis = Literal["arrival", "event"]
@@ -43,11 +45,19 @@ class Invariant:
     axis: Axis = "arrival"
     subject: str = "key"
 
+    def what_to_do(self, spec: StreamSpec, since: str) -> str:
+        """Return the remedy for a stream, or a track of one, from a partition on."""
+        of_files = self.remedy.replace("run STREAM", f"run {spec.staged_as}")
+        return _PARTITION.sub(since, of_files.replace("STREAM", spec.name))
 
-_READ_AGAIN: Final = "Run the partition again: staging reads its files anew."
-_REORDER_AGAIN: Final = "Run the partition and all after it again: `lowwater run STREAM --from P`."
+
+_PARTITION: Final = re.compile(r"\bP\b")
+_AGAIN: Final = "Compute it and all after it anew from the files: `lowwater run STREAM --from P`."
 _REPAIR: Final = "`lowwater parity STREAM --repair` sends again what differs."
-_REPUBLISH: Final = "Run the event partition again: reconciliation computes its windows anew."
+_REPUBLISH: Final = (
+    "Compute its windows anew: `lowwater ui`, asset `STREAM/amended_windows`, materialize P. What"
+    " stays was altered behind our back: restore the lake (docs/operate.md)."
+)
 
 STAGING: Final = (
     Invariant(
@@ -55,7 +65,7 @@ STAGING: Final = (
         sentence="Every row that was read is staged or rejected, once, and none was added.",
         asset=STAGED_EVENTS,
         why="What staging loses or doubles, no later stage can know of.",
-        remedy=_READ_AGAIN,
+        remedy=_AGAIN,
         subject="source file",
     ),
     Invariant(
@@ -63,14 +73,14 @@ STAGING: Final = (
         sentence="Every staged row arrived within its partition.",
         asset=STAGED_EVENTS,
         why="A row in another partition is judged against a watermark of another time.",
-        remedy=_READ_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="every_rejected_row_says_why",
         sentence="Every rejected row keeps its text and place, and has a reason that is known.",
         asset=REJECTED_ROWS,
         why="Without its text and a reason a rejected row cannot be mended and sent again.",
-        remedy=_READ_AGAIN,
+        remedy=_AGAIN,
         blocking=False,
         subject="source file",
     ),
@@ -82,70 +92,70 @@ REORDER: Final = (
         sentence="Staged and held rows are ordered, dead letters, duplicates or held, unchanged.",
         asset=ORDERED_EVENTS,
         why="A row that is lost, doubled or altered on the way makes every window of it wrong.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="released_events_are_in_order_per_key",
         sentence="The released rows of a key are stored in order of event time and `seq`.",
         asset=ORDERED_EVENTS,
         why="Whoever reads the ordered stream relies on its order and does not sort again.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="every_released_event_is_due",
         sentence="Every row is released in the partition in which the watermark passed it.",
         asset=ORDERED_EVENTS,
         why="A row released too early or too late breaks the order across partitions.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="no_event_counts_twice",
         sentence="No event is among the rows that count more than once, in any partition.",
         asset=ORDERED_EVENTS,
         why="An event that counts twice adds to every sum and count twice.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="no_held_event_is_due",
         sentence="Every held row is at or after the watermark of its key.",
         asset=HELD_EVENTS,
         why="A window may close without a row that is held although it is due.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="every_dead_letter_has_a_known_reason",
         sentence="Every dead letter has a reason of the contract, and its numbers of windows fit.",
         asset=DEAD_LETTERS,
         why="The reason decides whether windows count the row; another word counts nowhere.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="every_dead_letter_is_justified",
         sentence="What every dead letter says of itself bears out its reason.",
         asset=DEAD_LETTERS,
         why="A row refused without cause is missing in the ordered stream.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="every_duplicate_repeats_a_counted_row",
         sentence="Every duplicate names a row that counts, with its key and event time.",
         asset=DUPLICATES,
         why="A duplicate of nothing is a row that was lost.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="the_watermark_never_falls",
         sentence="The watermark of a key is never below that of the partition before.",
         asset=WATERMARKS,
         why="A watermark that falls opens windows again that were published.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="the_watermark_is_earned",
         sentence="The watermark of a key is where its rows, its grace and its silence put it.",
         asset=WATERMARKS,
         why="Too high, it refuses rows that are in time; too low, it holds windows back.",
-        remedy=f"{_REORDER_AGAIN} Partitions made with another grace or timeout differ, too.",
+        remedy=f"{_AGAIN} Partitions made with another grace or timeout differ, too.",
     ),
 )
 
@@ -155,21 +165,21 @@ WINDOWS: Final = (
         sentence="Every window is first published in the partition in which the watermark ends it.",
         asset=WINDOW_AGGREGATES,
         why="A window published too early is wrong as soon as it is out.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="every_window_counts_its_rows",
         sentence="Every first publication counts the rows that came while its window was open.",
         asset=WINDOW_AGGREGATES,
         why="A count that is off means that statistics were made of other rows.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
     Invariant(
         name="every_window_agrees_with_itself",
         sentence="Counts, fractions, extremes and times of every window fit each other.",
         asset=WINDOW_AGGREGATES,
         why="Numbers that contradict each other cannot all be true.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
     ),
 )
 
@@ -208,7 +218,7 @@ AUDITS: Final = (
         sentence="Rows of one key were released, and batches of one lane landed, in their order.",
         asset=ORDER_AUDIT,
         why="Whoever follows a key or a window sees it go back in time. Other pairs may swap.",
-        remedy=_REORDER_AGAIN,
+        remedy=_AGAIN,
         subject="order",
     ),
     Invariant(

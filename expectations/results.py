@@ -16,6 +16,11 @@ from expectations.invariants import BY_NAME, Invariant
 _FOLDER: Final = "verdicts"
 
 
+def counted(number: int, word: str) -> str:
+    """Return a number with its word, in the plural where it is not one."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
 @dataclass(frozen=True)
 class Fault:
     """One subject (a key, a file) with violations, and what is wrong with it."""
@@ -51,15 +56,13 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """What was found, in a sentence."""
+        """What was found, in a line; the sentence of the invariant if it holds."""
         if self.evidence_is_missing:
-            return "There are rows, but no evidence was found of them: the check looked at nothing."
+            return "there are rows, but no evidence of them: the check looked at nothing"
         if self.passed:
             return f"{self.about.sentence} ({self.examined:,} looked at)"
-        return (
-            f"{self.violations:,} violations among {self.examined:,} looked at, "
-            f"by {self.faults:,} of the subjects ({self.about.subject}). {self.about.remedy}"
-        )
+        worst = "".join(f", worst: {fault.subject}: {fault.detail}" for fault in self.worst[:1])
+        return f"{counted(self.violations, 'violation')} of {self.examined:,} looked at{worst}"
 
     @classmethod
     def of_json(cls, written: dict[str, Any]) -> Self:

@@ -155,6 +155,13 @@ def flow_of(folder: Path, spec: StreamSpec, days: Sequence[str]) -> River:
     """Take the files that landed through all stages."""
     lake = Lake(str(folder / "lake"), event_tables=EVENT_TABLES)
     river = River(folder, spec, lake, DuckDBTarget(folder / "target.duckdb"))
+    compute(river, days)
+    return river
+
+
+def compute(river: River, days: Sequence[str]) -> None:
+    """Take arrival days through all stages, and the event days that there are then."""
+    folder, spec, lake = river.folder, river.spec, river.lake
     targets = Targets({"default": river.target})
     axis, history = river.arrivals, History(lake, spec, river.events)
     list(stage(spec, lake, Landing(lake, folder).of(spec), axis, days))
@@ -164,7 +171,6 @@ def flow_of(folder: Path, spec: StreamSpec, days: Sequence[str]) -> River:
     list(amend(history, targets, axis, event_days(river), "run-2"))
     list(audit_orders(spec, lake, axis, days))
     list(prove_partitions(history, targets, event_days(river)))
-    return river
 
 
 def event_days(river: River) -> list[str]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from assets.stores.parity.side import READING, Reading, Side
 from assets.stores.publishing.delivery import Retries, Sink
-from assets.stores.targets.target import Published, Target
+from assets.stores.targets.target import EVER, Published, Starts, Target
 from transforms.batch_size import BatchSize
 from transforms.breaker import Breaker
 from transforms.publish_ledger import NO_NOTE, Covered, Note
@@ -142,8 +142,8 @@ class Moody:
     def side(self, stream: str, how: Reading = READING) -> Side:
         return self.inner.side(stream, how)
 
-    def current(self, stream: str) -> pl.DataFrame:
-        return self.inner.current(stream)
+    def current(self, stream: str, starts: Starts = EVER) -> pl.DataFrame:
+        return self.inner.current(stream, starts)
 
     def revisions(self, stream: str) -> pl.DataFrame:
         return self.inner.revisions(stream)

@@ -80,7 +80,9 @@ def test_a_run_over_a_range_gives_every_partition_its_own_verdict(
     }
     whole = evaluation(result, NEWS)
     assert (whole.passed, whole.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert DAYS[1] in (whole.description or "")
+    said = whole.description or ""
+    assert f"{DAYS[1]}: 1 violation of 10 looked at, worst: mill: as planted." in said
+    assert "`lowwater grace river`" in said
     checked = {e.check_name for e in result.get_asset_check_evaluations()}
     assert checked >= {i.name for i in CATALOGUE if i.axis == "arrival"}
 

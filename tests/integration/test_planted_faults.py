@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
-from gauges import DAYS, River, event_days, flow
+from gauges import DAYS, River, compute, event_days, flow
 
 from assets.stored import stored_of
 from assets.stores.lake import Slot
@@ -373,6 +373,27 @@ def test_a_fault_turns_its_checks_red_and_no_other(river: River, name: str) -> N
     plant, expected = FAULTS[name]
     plant(river)
     assert set(red(river)) == expected
+
+
+# Faults that can be planted one after another, and break every promise about arrivals.
+TOGETHER = (
+    *("a staged row is lost", "a rejection has another word", "a staged row arrived yesterday"),
+    *("two rows are swapped", "a row is released a day late", "an event counts twice"),
+    *("a watermark is over a held row", "a watermark fell", "a dead letter has another word"),
+    *("a dead letter has another lateness", "a duplicate repeats nothing"),
+    *("a window is published early", "a window counts one more", "a mean is above its maximum"),
+    *("an order was not audited", "a proof is gone"),
+)
+
+
+def test_computing_the_days_anew_from_their_files_mends_them(river: River) -> None:
+    """It is what the checks of arrivals tell people to do."""
+    for name in TOGETHER:
+        FAULTS[name][0](river)
+    told = {i.name for i in CATALOGUE if "run STREAM --from P" in i.remedy}
+    assert told <= set(red(river))
+    compute(river, DAYS)
+    assert red(river) == {}
 
 
 def test_every_invariant_has_a_question_and_a_fault_that_breaks_it() -> None:

@@ -15,7 +15,7 @@ from postgres_server import fresh_database
 
 from assets.stores.targets.duckdb_target import DuckDBTarget
 from assets.stores.targets.postgres_target import PostgresTarget
-from assets.stores.targets.target import Published, Target
+from assets.stores.targets.target import Published, Starts, Target
 from transforms.errors import TargetError
 from transforms.publish_ledger import Covered, DeadLetter, Entry, Note, Publication, State, Sums
 from transforms.resequence import ordered_map
@@ -91,6 +91,19 @@ def test_what_is_published_is_read_back_as_it_was(target: Target) -> None:
     assert target.publish(STREAM, rows) == Published(inserted=2, amended=0, unchanged=0)
     assert target.current(STREAM).equals(rows, null_equal=True)
     assert target.revisions(STREAM).equals(rows, null_equal=True)
+
+
+def test_the_windows_that_start_in_a_range_are_read_alone(target: Target) -> None:
+    starts = (-MINUTE, 0, MINUTE, 2 * MINUTE)
+    target.publish(STREAM, frame(*(revision(0, start=start) for start in starts)))
+
+    def read(first_us: int | None, until_us: int | None) -> list[int]:
+        found = target.current(STREAM, Starts(first_us, until_us))
+        return found["window_start_us"].to_list()
+
+    assert read(0, 2 * MINUTE) == [0, MINUTE]
+    assert read(None, 0) == [-MINUTE]
+    assert read(MINUTE, None) == [MINUTE, 2 * MINUTE]
 
 
 def test_a_newer_revision_becomes_current_and_the_older_one_is_kept(target: Target) -> None:

@@ -209,7 +209,7 @@ def test_a_red_check_is_found_in_three_clicks(server: Server, tab: Any) -> None:
     failed = tab.locator("[class*=RunsFeedRow_row]").filter(has_text="Failure").first
     failed.locator("a[href^='/runs/']").first.click()
     tab.get_by_role("link", name=CHECK).last.click()
-    tab.get_by_text("2024-01-03: CHANGED; 1 CHANGED stage_mean").first.wait_for()
+    tab.get_by_text("2024-01-03: 1 violation of 1 looked at, worst: CHANGED").first.wait_for()
     tab.get_by_text("lowwater parity creek").first.wait_for()
     picture(tab, "red_check")
 

@@ -25,7 +25,16 @@ from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.parity.side import READING, Reading
 from assets.stores.targets.faults import TargetDataError, TargetOutageError, take
 from assets.stores.targets.ledger import Ledger
-from assets.stores.targets.target import AS_OF, CURRENT, KEY, READABLE, REVISIONS, Published
+from assets.stores.targets.target import (
+    AS_OF,
+    CURRENT,
+    EVER,
+    KEY,
+    READABLE,
+    REVISIONS,
+    Published,
+    Starts,
+)
 from transforms.errors import TargetError
 from transforms.publish_ledger import NO_NOTE, Covered, Note
 from transforms.schemas import from_stored, to_stored
@@ -174,9 +183,11 @@ class DuckDBTarget:
         table = f"{quoted(stream)}.{quoted(CURRENT)}"
         return DuckDBSide(f"{self.path}/{stream}.{CURRENT}", str(self.path), table, how)
 
-    def current(self, stream: str) -> pl.DataFrame:
+    def current(self, stream: str, starts: Starts = EVER) -> pl.DataFrame:
         """See ``Target.current``."""
-        return self._read(f"select * from {self._name(stream, CURRENT)} order by {_columns(KEY)}")
+        which = starts.condition(lambda us: f"make_timestamptz({us})")
+        source = f"{self._name(stream, CURRENT)} where {which}"
+        return self._read(f"select * from {source} order by {_columns(KEY)}")
 
     def revisions(self, stream: str) -> pl.DataFrame:
         """See ``Target.revisions``."""

@@ -20,7 +20,15 @@ from assets.stores.targets.faults import take
 from assets.stores.targets.ledger import Execute
 from assets.stores.targets.postgres_connections import STATEMENT_TIMEOUT_S, Connections
 from assets.stores.targets.postgres_tables import Tables, listed, type_of
-from assets.stores.targets.target import AS_OF, CURRENT, KEY, REVISIONS, Published
+from assets.stores.targets.target import (
+    AS_OF,
+    CURRENT,
+    EVER,
+    KEY,
+    REVISIONS,
+    Published,
+    Starts,
+)
 from transforms.canonical_sql import quoted
 from transforms.errors import TargetError
 from transforms.publish_ledger import NO_NOTE, Covered, Note
@@ -103,9 +111,10 @@ class PostgresTarget:
         """See ``Target.side``."""
         return PostgresSide(self._connections.dsn, self._tables(stream).name(CURRENT), how)
 
-    def current(self, stream: str) -> pl.DataFrame:
+    def current(self, stream: str, starts: Starts = EVER) -> pl.DataFrame:
         """See ``Target.current``."""
-        return self._read(stream, self._tables(stream).name(CURRENT), KEY)
+        source = f"{self._tables(stream).name(CURRENT)} where {starts.condition(_instant)}"
+        return self._read(stream, source, KEY)
 
     def revisions(self, stream: str) -> pl.DataFrame:
         """See ``Target.revisions``."""
@@ -113,8 +122,8 @@ class PostgresTarget:
 
     def as_of(self, stream: str, instant_us: int) -> pl.DataFrame:
         """See ``Target.as_of``."""
-        instant = f"timestamptz 'epoch' + {int(instant_us)} * interval '1 microsecond'"
-        return self._read(stream, f"{self._tables(stream).name(AS_OF)}({instant})", KEY)
+        source = f"{self._tables(stream).name(AS_OF)}({_instant(instant_us)})"
+        return self._read(stream, source, KEY)
 
     def _tables(self, stream: str) -> Tables:
         return Tables(stream, self.label)
@@ -190,3 +199,7 @@ def _read_as(kinds: Mapping[str, str]) -> list[pl.Expr]:
         elif kind == "timestamp with time zone":
             casts.append(pl.col(name).cast(STORED_INSTANT))
     return casts
+
+
+def _instant(us: int) -> str:
+    return f"timestamptz 'epoch' + {int(us)} * interval '1 microsecond'"

@@ -5,10 +5,10 @@ of its own. The rules are written down as tests in ``test_target_conformance.py`
 every kind.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 import polars as pl
 
@@ -37,6 +37,22 @@ class Published:
     amended: int
     unchanged: int
     seconds: float = field(default=0.0, compare=False)
+
+
+class Starts(NamedTuple):
+    """Which windows are read: those that start in [first, until), microseconds UTC; None: open."""
+
+    first_us: int | None = None
+    until_us: int | None = None
+
+    def condition(self, instant: Callable[[int], str]) -> str:
+        """Return it in SQL; ``instant`` spells a time."""
+        ends = ((">=", self.first_us), ("<", self.until_us))
+        tests = [f"window_start {sign} {instant(us)}" for sign, us in ends if us is not None]
+        return " and ".join(tests) or "true"
+
+
+EVER: Final = Starts()
 
 
 class Target(Protocol):
@@ -99,7 +115,7 @@ class Target(Protocol):
         """
         ...
 
-    def current(self, stream: str) -> pl.DataFrame:
+    def current(self, stream: str, starts: Starts = EVER) -> pl.DataFrame:
         """The current revision of every window, tombstones too, sorted by window, key, start."""
         ...
 
