@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -199,10 +200,13 @@ def work(name: str, place: Place) -> None:
 
 def server_cpu(postmaster: int) -> float:
     """Processor seconds of the server so far: its processes that live, and those that ended."""
-    server = psutil.Process(postmaster)
-    own = server.cpu_times()
-    alive = [child.cpu_times() for child in server.children()]
-    return own.children_user + own.children_system + sum(each.user + each.system for each in alive)
+    server, alive = psutil.Process(postmaster), 0.0
+    for child in server.children():
+        with suppress(psutil.NoSuchProcess):  # it ended just now, and counts as one that did
+            times = child.cpu_times()
+            alive += times.user + times.system
+    ended = server.cpu_times()
+    return alive + ended.children_user + ended.children_system
 
 
 def apart(name: str, place: Place) -> dict[str, Any]:

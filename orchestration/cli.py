@@ -33,6 +33,8 @@ DEBUG: Final = "--debug"
 # Options that take all words up to the next option.
 MANY: Final = frozenset({"--input", "--order"})
 FAILED: Final = 4
+# As of a program that SIGINT ended; nothing has to be said to who pressed the keys.
+INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(map(str, error.problems), error.exit_code, debug=debug)
     except LowwaterError as error:
         return fail([str(error)], error.exit_code, debug=debug)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except Exception as error:  # noqa: BLE001 (whatever it is, it is one line and exit code 4)
         first = (str(error).splitlines() or [""])[0]
         message = f"{type(error).__name__}: {first} (run again with {DEBUG} to see where)"

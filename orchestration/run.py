@@ -39,6 +39,7 @@ from orchestration.logs import FILE, file_logger
 from orchestration.ranges import parts, range_tags, stretches
 from orchestration.resources import resources_of
 from orchestration.settings import Settings
+from orchestration.targets import target_of
 from orchestration.watcher import Watcher
 from transforms.errors import CheckError, SourceError, UsageError
 from transforms.spec import StreamSpec
@@ -81,7 +82,9 @@ class Runner:
 
     @classmethod
     def of(cls, settings: Settings, spec: StreamSpec, watcher: Watcher | None = None) -> "Runner":
-        """Return the runner of a stream of this installation."""
+        """Return the runner of a stream of this installation. UsageError: it has no target."""
+        for part in spec.computed:
+            target_of(settings, part)
         watcher = watcher or Watcher()
         progress = Progress(lambda _stage, _partition: watcher.step())
         resources = {**resources_of(settings, told=watcher.rows), "progress": progress}

@@ -99,7 +99,7 @@ class Breaker:
             if self._opened_at is None:
                 return Pass(is_probe=False)
             if self._probing or self._rest() > 0:
-                raise BreakerOpenError(f"tried again in {self._rest():.1f} s")
+                raise BreakerOpenError(f"nothing is tried for {self._rest():.0f} s")
             self._probing = True
             return Pass(is_probe=True)
 

@@ -99,7 +99,7 @@ class Wish:
 def agree(source: Sequence[Declared], target: Sequence[Declared], wish: Wish) -> Contract:
     """One contract for two tables: the columns of the source, which the target must have too."""
     there = {column.name: column for column in target}
-    reasons = _unknown_names(source, wish)
+    reasons = _unknown_names(source, wish) + _without_effect(source, target, wish)
     columns: list[Column] = []
     for column in _ordered(source, wish):
         kind = _common(column, there.get(column.name), wish, reasons)
@@ -129,6 +129,22 @@ def _unknown_names(source: Sequence[Declared], wish: Wish) -> list[str]:
     odd = [name for name in wish.nullable if name not in wish.key]
     reasons += [f"column {name} may be null as a key only if it is one" for name in odd]
     return reasons if wish.key else ["a key is needed"]
+
+
+def _without_effect(
+    source: Sequence[Declared], target: Sequence[Declared], wish: Wish
+) -> list[str]:
+    """What was said of columns that are not there, or that say it themselves: a slip of the pen."""
+    here = {column.name for column in (*source, *target)}
+    loose = {c.name for c in (*source, *target) if c.kind is None}
+    unknown = [name for name in wish.left_out if name not in here]
+    reasons = [f"column {name} is left out, and is on no side" for name in unknown]
+    for name in wish.types or {}:
+        if name not in here:
+            reasons.append(f"column {name} is given a type, and is on no side")
+        elif name not in loose:
+            reasons.append(f"column {name} is given a type, and has one of its own")
+    return reasons
 
 
 def _role(name: str, wish: Wish) -> Role:

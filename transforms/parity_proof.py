@@ -90,6 +90,8 @@ class Proof:
     repaired: Plan | None = None
     waivers: tuple[Waiver, ...] = ()
     today: date = date.max
+    # Publication numbers by partition, where there are any: the state that was proved.
+    revisions: Mapping[str, int] = field(default_factory=dict)
 
     def waived(self) -> frozenset[Mark]:
         """Findings that a waiver covers."""
@@ -185,6 +187,7 @@ class Proof:
             "contract": self.contract.as_rows() if self.contract else [],
             "sides": {"source": dict(self.sides.source), "target": dict(self.sides.target)},
             "self_test": list(self.self_test),
+            "revisions": dict(self.revisions),
             "planted": [[p.name, p.seen, p.said] for p in self.planted],
             "blindness": self._blindness(),
             "waivers": [waiver.model_dump(mode="json") for waiver in self.waivers],

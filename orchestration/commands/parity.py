@@ -26,6 +26,7 @@ from orchestration.commands.progress import progress_bar
 from orchestration.commands.result import AsJson, show
 from orchestration.settings import Settings
 from orchestration.specs import load_specs
+from orchestration.targets import target_of
 from orchestration.watcher import Watcher
 from transforms.canonical import ColumnType
 from transforms.errors import UsageError
@@ -108,7 +109,7 @@ def command(
         with progress_bar() as watcher:
             proof = _of_stream(stream, wanted, watcher)
     else:
-        both = sides_at(_both(source, target), os.environ, how)
+        both = sides_at(_both(source, target, key), os.environ, how)
         ledger = FileLedger(resume, *(side.label for side in both)) if resume else None
         wish = _wish(key or (), leave_out or (), types or ())
         kept = replace(options, ledger=ledger)
@@ -144,8 +145,8 @@ def _refuse_unused(*, mend: bool, resume: Path | None, approve_deletes: int | No
         raise UsageError("--resume: a repair reads everything anew; leave out one of the two")
 
 
-def _both(source: str | None, target: str | None) -> tuple[str, str]:
-    if source is None or target is None:
+def _both(source: str | None, target: str | None, key: Sequence[str] | None) -> tuple[str, str]:
+    if source is None or target is None or not key:
         raise UsageError("name a stream, or two tables with --source, --target and --key")
     return source, target
 
@@ -171,6 +172,7 @@ def _of_tables(
 def _of_stream(name: str, wanted: Wanted, watcher: Watcher) -> Proof:
     settings = Settings.from_environment()
     spec = load_specs(settings.streams).computed(name)
+    target_of(settings, spec)
     # Dagster takes seconds to import; a wrong name need not wait for it.
     from assets.parity import prove_stream  # noqa: PLC0415
     from orchestration.resources import resources_of  # noqa: PLC0415

@@ -10,6 +10,7 @@ from parity_tables import STORES, TODAY, Tables, causes, compared, counts
 from assets.stores.parity import engine
 from assets.stores.parity.ledger import FileLedger
 from assets.stores.parity.options import Options
+from transforms.errors import TargetError
 from transforms.parity_cells import Cells
 from transforms.parity_contract import Contract
 from transforms.parity_faults import Planted
@@ -102,6 +103,24 @@ def test_rows_written_meanwhile_are_not_in_the_snapshot(tables: Tables) -> None:
             tables.change(target, "delete from {t}")
 
     assert compared(source, target, options=Options(TODAY, ledger=Meanwhile())).holds()
+
+
+def test_a_connection_that_is_cut_while_rows_are_read_is_a_store_out_of_reach(
+    tables: Tables,
+) -> None:
+    wide = "select i, repeat(md5(i::text), 8), i / 7.0 from generate_series(1, 200000) i"
+    target = tables.make("postgres", COLUMNS, wide)
+    cut = (
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity where state = 'active'"
+        " and pid <> pg_backend_pid() and query like 'COPY%'"
+    )
+
+    def told(_rows: int) -> None:
+        tables.run("postgres", cut)
+
+    source = tables.make("duckdb", COLUMNS, series("duckdb", 10))
+    with pytest.raises(TargetError, match=r"server closed the connection|terminating connection"):
+        compared(source, target, options=Options(TODAY, told=told))
 
 
 class KilledError(Exception):

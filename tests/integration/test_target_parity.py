@@ -223,7 +223,9 @@ def test_the_command_proves_a_stream_and_repairs_it(
     evidence = tmp_path / "evidence.json"
     assert main(["parity", "river", "--evidence", str(evidence)]) == 1
     assert "MISSING" in capsys.readouterr().out
-    assert json.loads(evidence.read_text())["verdict"] == "MISSING"
+    said = json.loads(evidence.read_text())
+    assert said["verdict"] == "MISSING"
+    assert set(DAYS) <= said["revisions"].keys()
     assert main(["parity", "river", "--repair"]) == 0
     assert main(["parity", "river"]) == 0
 

@@ -65,6 +65,17 @@ def test_all_reasons_are_given_at_once() -> None:
         assert word in text
 
 
+def test_what_is_said_of_columns_without_effect_is_a_reason_too() -> None:
+    types = {"v": ColumnType.parse("decimal(9,2)"), "w": ColumnType.parse("int")}
+    with pytest.raises(RefusedError) as refused:
+        agree(SOURCE, TARGET, Wish(["k"], left_out=["seen", "sen"], types=types))
+    assert set(refused.value.reasons) == {
+        "column sen is left out, and is on no side",
+        "column v is given a type, and has one of its own",
+        "column w is given a type, and is on no side",
+    }
+
+
 def test_a_key_is_needed() -> None:
     with pytest.raises(RefusedError, match="a key is needed"):
         agree(SOURCE, TARGET, Wish([]))

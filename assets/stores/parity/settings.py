@@ -2,7 +2,12 @@
 
 import duckdb
 
-_SETTINGS = ("set TimeZone = 'UTC'", "set threads = 2")
+# A bar of DuckDB's own would stand between the lines of a result.
+_SETTINGS = (
+    "set TimeZone = 'UTC'",
+    "set threads = 2",
+    "set enable_progress_bar = false",
+)
 
 
 def settle(connection: duckdb.DuckDBPyConnection, memory_mib: int) -> None:

@@ -173,4 +173,5 @@ class StreamSides:
         names = {partition.name for partition in proof.partitions}
         moved = frozenset(name for name in names if before.get(name) != after.get(name))
         proof.superseded = len(moved)
+        proof.revisions = {name: before[name] for name in sorted(names & before.keys())}
         return StreamProof(proof, before, moved)

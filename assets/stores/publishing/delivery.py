@@ -83,7 +83,8 @@ class Sink:
         try:
             return self.tried(lambda _attempt: action())
         except BreakerOpenError as error:
-            raise TargetOutageError(f"{self.target.label}: out of reach, {error}") from error
+            why = self.record.last_outage or f"{self.target.label}: out of reach"
+            raise TargetOutageError(f"{why}; {error}") from error
 
     def tried(self, action: Callable[[int], R], trace: Trace | None = None) -> R:
         """Do the same with an action that is told which attempt it is, from 1."""
@@ -109,6 +110,8 @@ class Sink:
             answer = Answer.ANSWERED
         except TargetError as error:
             answer = _answer(error)
+            if answer is Answer.OUTAGE:
+                self.record.last_outage = str(error)
             LOG.info("an attempt failed: %s", error)
             if trace is not None:
                 trace.note(error)

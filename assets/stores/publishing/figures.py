@@ -149,6 +149,7 @@ class Record:
     """The figures of all that was given to a target in this process."""
 
     figures: Figures = field(default_factory=Figures)
+    last_outage: str = ""
 
     def add(self, figures: Figures) -> None:
         """Take in the figures of one publication."""

@@ -25,6 +25,7 @@ _REASONS: Final[Mapping[str, str]] = {
 _DATA: Final = frozenset({"22", "23"})
 _OUTAGE: Final = frozenset({"08", "53", "57"})
 _LOCK_NOT_AVAILABLE: Final = "55P03"
+_NO_RIGHT: Final = "42501"
 _CONTENTION: Final = "40"
 # A peer that sends other bytes than it announced is a mistake of ours, not an outage.
 _PROTOCOL: Final = "08P01"
@@ -67,6 +68,8 @@ def fault(message: str, sqlstate: str | None) -> TargetError:
     """Return the error that a message with an SQLSTATE stands for; None: nobody answered."""
     if sqlstate is None:
         return TargetOutageError(message)
+    if sqlstate == _NO_RIGHT:
+        message = f"{message}; docs/parity.md says which rights a publisher needs"
     state_class = sqlstate[:2]
     if state_class in _DATA:
         reason = _REASONS.get(sqlstate, CONSTRAINT if state_class == "23" else OTHER)
