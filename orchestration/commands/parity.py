@@ -21,7 +21,7 @@ from assets.stores.parity.ledger import FileLedger
 from assets.stores.parity.options import Options, Wanted
 from assets.stores.parity.places import sides_at
 from assets.stores.parity.repair import repair
-from assets.stores.parity.side import Reading, Side
+from assets.stores.parity.side import READING, Reading, Side
 from orchestration.commands.progress import progress_bar
 from orchestration.commands.result import AsJson, show
 from orchestration.settings import Settings
@@ -87,7 +87,7 @@ def command(
     resume: Resume = None,
     lag: Lag = 0.0,
     approve_deletes: Approve = None,
-    memory: Memory = 256,
+    memory: Memory = READING.memory_mib,
     mend: Repair = False,
     push_down: PushDown = False,
     as_json: AsJson = False,

@@ -45,10 +45,13 @@ def nobody(_rows: int) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a store is read: by sums that the server makes, with how much memory here, in MiB."""
+    """How a store is read: by sums that the server makes, with how much memory here, in MiB.
+
+    With two sides of this size a proof of five million rows stays below 512 MiB.
+    """
 
     push_down: bool = False
-    memory_mib: int = 256
+    memory_mib: int = 160
 
 
 READING = Reading()
