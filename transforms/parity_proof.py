@@ -171,6 +171,7 @@ class Proof:
             "waived_keys": self.waived_keys(),
             "findings": self.findings(),
             "amber": amber,
+            "blindness": self._blindness(),
             "refused": list(self.refused),
             "roots": {"source": self.root("source"), "target": self.root("target")},
             "plan": self.plan.as_counts() if self.plan else {},
@@ -189,7 +190,6 @@ class Proof:
             "self_test": list(self.self_test),
             "revisions": dict(self.revisions),
             "planted": [[p.name, p.seen, p.said] for p in self.planted],
-            "blindness": self._blindness(),
             "waivers": [waiver.model_dump(mode="json") for waiver in self.waivers],
             "partitions": [_partition(partition) for partition in self.partitions],
         }

@@ -29,7 +29,9 @@ class Figures:
     ``books``: state, rows. ``days``: partition, staged, dead, late, fraction. ``reasons``: state,
     reason, rows. ``lateness``: profile, from_s, to_s, rows. ``keys``: partition, key, rows, late.
     ``lag``: key, lag_s, silent_s. ``amended``: partition, windows, rows. ``changes``: the windows
-    that changed most. ``clocks``: key, future, rows.
+    that changed most. ``clocks``: key, future, rows. ``orders``: by partition what the order audit
+    says, null where there is none. ``proofs``: by event partition what was proved of the target.
+    ``heard_us``: when the newest row arrived.
     """
 
     partitions: tuple[Partition, ...]
@@ -42,6 +44,9 @@ class Figures:
     amended: pl.DataFrame
     changes: pl.DataFrame
     clocks: pl.DataFrame
+    orders: pl.DataFrame
+    proofs: pl.DataFrame
+    heard_us: int | None
 
 
 def figures(arrivals: Stored, events: Stored) -> Figures:
@@ -60,6 +65,9 @@ def figures(arrivals: Stored, events: Stored) -> Figures:
             history.ask(_AMENDED),
             history.ask(_CHANGES),
             store.ask(_CLOCKS),
+            store.ask(_ORDERS),
+            history.ask(_PROOFS),
+            store.ask("select max(last_arrival_us) from watermarks").item(),
         )
 
 
@@ -115,10 +123,43 @@ select key, count(*) filter (reason = 'future_timestamp') as future, count(*) as
   max((event_us - arrival_us) / 1e6) filter (reason = 'future_timestamp') as ahead_s
 from dead group by all having future > 0 order by future desc, key limit {KEYS}
 """
+# What the audit says of pairs of one key, beside the share of rows that came behind a newer one.
+_ORDERS: Final = """
+with s as (select partition, count(*) as n from staged group by all),
+  d as (select partition, count(*) as n from dead group by all),
+  o as (select partition, count(*) filter (is_late) as n from ordered group by all),
+  audit as (
+    select partition,
+      any_value(same_key_inverted) filter (order_of = 'source' and ordered_by = 'event')
+        as source_inverted,
+      any_value(same_key_inverted) filter (order_of = 'released' and ordered_by = 'event')
+        as released_inverted,
+      any_value(same_key_pairs) filter (order_of = 'released' and ordered_by = 'event')
+        as released_pairs,
+      any_value(same_key_inverted) filter (order_of = 'publishing' and ordered_by = 'landed')
+        as landed_inverted
+    from orders group by all
+  )
+select partition, place, source_inverted, released_inverted, released_pairs, landed_inverted,
+  released_inverted = 0 and landed_inverted = 0 as is_kept,
+  case when s.n > 0 then (coalesce(o.n, 0) + coalesce(d.n, 0)) / s.n else 0 end as disorder
+from judged left join s using (partition) left join d using (partition)
+left join o using (partition) left join audit using (partition) order by place
+"""
+_PROOFS: Final = """
+with said as (
+  select partition, count(distinct ("window", key, window_start_us)) as windows
+  from history group by all
+)
+select partition, windows, target_rows, summary, case
+  when verdict is null or verdict = 'EQUAL' and source_rows <> windows then 'NOT PROVED'
+  else verdict end as verdict
+from judged join said using (partition) left join proofs using (partition) order by place
+"""
 
 
 def _of_keys(store: Opened) -> pl.DataFrame:
-    """Rows and late share of the keys with the most late rows, in every partition."""
+    """Rows and late share, in every partition, of the keys latest and of those missed most."""
     return store.ask(f"""
         with rows as (select partition, key, count(*) as n from staged group by all),
         late as (
@@ -126,10 +167,13 @@ def _of_keys(store: Opened) -> pl.DataFrame:
             select partition, key from ordered where is_late
             union all select partition, key from dead
           ) group by all
-        ), ranked as (
+        ), counts as (
           select key, sum(coalesce(late.n, 0)) as trouble, count(*) as heard
           from rows left join late using (partition, key) group by all
-          order by trouble desc, key limit {KEYS}
+        ), ranked as (
+          select key, row_number() over (order by trouble desc, heard, key) as by_trouble,
+            row_number() over (order by heard, trouble desc, key) as by_silence
+          from counts order by least(by_trouble, by_silence), by_trouble limit {KEYS}
         )
         select partition, key, coalesce(rows.n, 0) as rows,
           case when rows.n > 0 then coalesce(late.n, 0) / rows.n end as late

@@ -6,9 +6,10 @@ are elsewhere.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from expectations.invariants import CATALOGUE, Invariant
-from expectations.results import Fault, Verdict
+from expectations.invariants import AUDITS, CATALOGUE, Invariant
+from expectations.results import Fault, Verdict, counted
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,20 @@ class Problem:
             return f"In {self.newest} only; later partitions are well"
         return f"In {self.partitions:,} partitions, last in {self.newest}; later ones are well"
 
+    @property
+    def found(self) -> str:
+        """How much is wrong, in words."""
+        return f"{counted(self.violations, 'violation')}."
+
+    @property
+    def consequence(self) -> str:
+        """What it holds back. On audits nothing builds."""
+        if self.about in AUDITS:
+            return "The run failed, and held nothing back."
+        if self.about.blocking:
+            return f"What builds on {self.about.asset} was held back."
+        return "Nothing was held back."
+
 
 @dataclass(frozen=True)
 class State:
@@ -57,20 +72,25 @@ class State:
         return "error" if self.errors else "warning" if self.warnings else "good"
 
     @property
+    def judged_at_us(self) -> int | None:
+        """When the newest verdict was given, in microseconds UTC."""
+        if not self.judged_at:
+            return None
+        at = datetime.fromisoformat(self.judged_at)
+        return int(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1_000_000)
+
+    @property
     def headline(self) -> str:
         """The state in one line."""
         if not self.judged:
             return "Nothing has been checked yet"
         if self.errors:
-            return f"{_number(len(self.errors), 'promise')} broken: published numbers may be wrong"
+            broken = counted(len(self.errors), "promise")
+            return f"{broken} broken: published numbers may be wrong"
         if self.warnings:
-            news = _number(len(self.warnings), "piece")
+            news = counted(len(self.warnings), "piece")
             return f"The numbers can be trusted; {news} of news about the source"
         return "All is well: every promise holds"
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def state_of(verdicts: Sequence[Verdict]) -> State:

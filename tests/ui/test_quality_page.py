@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from gauges import DAYS, River, event_days, flow
 
@@ -27,6 +28,10 @@ pytestmark = [pytest.mark.ui, pytest.mark.filterwarnings("ignore::DeprecationWar
 PICTURES = Path(os.environ.get("LOWWATER_PICTURES", "data/pictures"))
 HOSTILE = "<img src=x onerror=alert(1)><script>document.title='owned'</script>"
 SCREENS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+# The pages, each with the level that its title begins with.
+LEVELS = {name: name for name in ("good", "warning", "error", "unknown")}
+LEVELS |= {"calm": "good", "crowded": "error"}
+PROVED = ("the_target_equals_the_lake_to_the_bit", "no_same_key_pair_is_inverted")
 QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -61,23 +66,64 @@ def verdicts(*failing: str) -> list[Verdict]:
     ]
 
 
+def crowded(numbers: Figures) -> Figures:
+    """Thirty keys of long names over hundreds of hours, a proof and an audit that failed."""
+    hours = [f"2024-03-{day:02}-{hour:02}:00" for day in range(1, 16) for hour in range(24)]
+    names = [f"region-north/valley-of-the-long-names/station-{number:08}" for number in range(30)]
+    cells = [(hour, name, len(name) % 3, 0.2) for name in names for hour in hours]
+    days = [(hour, 70, 7, 3, 0.1) for hour in hours]
+    is_first = pl.int_range(pl.len()) == 0
+    return replace(
+        numbers,
+        keys=pl.DataFrame(cells, schema=numbers.keys.schema, orient="row"),
+        days=pl.DataFrame(days, schema=numbers.days.schema, orient="row"),
+        lag=pl.DataFrame([(n, 9.0, 1.0) for n in names], schema=numbers.lag.schema, orient="row"),
+        orders=numbers.orders.with_columns(is_kept=~is_first),
+        proofs=numbers.proofs.with_columns(
+            verdict=pl.when(is_first).then(pl.lit("CHANGED")).otherwise(pl.lit("NOT PROVED"))
+        ),
+    )
+
+
+def calm(numbers: Figures) -> Figures:
+    """One partition in which nothing is late, refused or amended."""
+    one = replace(numbers, partitions=numbers.partitions[:1])
+    emptied = ("reasons", "amended", "changes", "clocks", "proofs")
+    nothing = pl.col("dead", "late", "fraction") * 0
+    is_kept = pl.col("state").is_in(["staged", "ordered"])
+    return replace(
+        one,
+        books=numbers.books.with_columns(rows=pl.when(is_kept).then(70).otherwise(0)),
+        days=numbers.days[:1].with_columns(nothing),
+        keys=numbers.keys[:1].with_columns(late=0.0),
+        lateness=numbers.lateness[:1],
+        orders=numbers.orders[:1].with_columns(pl.col("disorder") * 0),
+        **{name: getattr(numbers, name).clear() for name in emptied},
+    )
+
+
 @pytest.fixture(scope="module")
 def pages(
     river: River, numbers: Figures, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """A page for each state, one of them with hostile names in it."""
+    """A page for each state, some of them with names or numbers that are hard to lay out."""
     spoilt = replace(
         numbers,
         lag=numbers.lag.with_columns(key=numbers.lag["key"].replace("mill", HOSTILE)),
         keys=numbers.keys.with_columns(key=numbers.keys["key"].replace("mill", HOSTILE)),
     )
     hostile = river.spec.model_copy(update={"description": HOSTILE})
-    news, broken = "clocks_are_right", "every_row_is_accounted_for"
+    news = "clocks_are_right"
+    broken = (news, "every_row_is_accounted_for", *(i.name for i in CATALOGUE[5:9]))
     said = {
         "good": page(river.spec, state_of(verdicts()), numbers, verdicts()),
         "warning": page(river.spec, state_of(verdicts(news)), numbers, verdicts(news)),
-        "error": page(hostile, state_of(verdicts(news, broken)), spoilt, verdicts(news, broken)),
+        "error": page(hostile, state_of(verdicts(*broken)), spoilt, verdicts(*broken)),
         "unknown": page(river.spec, state_of([]), None, []),
+        "calm": page(river.spec, state_of(verdicts()), calm(numbers), verdicts()),
+        "crowded": page(
+            river.spec, state_of(verdicts(*PROVED)), crowded(numbers), verdicts(*PROVED)
+        ),
     }
     folder = tmp_path_factory.mktemp("pages")
     for name, html in said.items():
@@ -97,7 +143,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("name", ["good", "warning", "error", "unknown"])
+@pytest.mark.parametrize("name", LEVELS)
 def test_the_page_is_quiet_offline_and_fits_the_screen(
     browser: Any, pages: dict[str, Path], name: str, screen: str, scheme: str
 ) -> None:
@@ -114,7 +160,7 @@ def test_the_page_is_quiet_offline_and_fits_the_screen(
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert tab.title().startswith(name)
+    assert tab.title().startswith(LEVELS[name])
     tab.close()
 
 
@@ -126,14 +172,70 @@ def test_hostile_names_are_shown_and_do_nothing(browser: Any, pages: dict[str, P
     tab.close()
 
 
-def test_colours_can_be_told_from_their_ground(browser: Any, pages: dict[str, Path]) -> None:
-    """Text has the contrast that WCAG AA asks for, in light and in dark."""
-    for scheme in ("light", "dark"):
-        tab = browser.new_page(color_scheme=scheme)
-        tab.goto(pages["error"].as_uri())
-        faint = tab.evaluate(CONTRAST)
-        assert faint == [], scheme
-        tab.close()
+@pytest.mark.parametrize("scheme", ["light", "dark", "print"])
+@pytest.mark.parametrize("name", ["warning", "error", "crowded"])
+def test_text_and_marks_can_be_told_from_their_ground(
+    browser: Any, pages: dict[str, Path], name: str, scheme: str
+) -> None:
+    """Text has the contrast that WCAG AA asks for, in pictures too; what is drawn has 3 to 1."""
+    tab = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")
+    tab.goto(pages[name].as_uri())
+    tab.emulate_media(media="print" if scheme == "print" else "screen")
+    tab.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert tab.evaluate(CONTRAST, [TEXT, "color", 4.5]) == []
+    assert tab.evaluate(CONTRAST, ["figure text", "fill", 4.5]) == []
+    assert tab.evaluate(CONTRAST, ["figure .mark-rect path, .history i", "", 3]) == []
+    tab.close()
+
+
+def test_nothing_moves(browser: Any, pages: dict[str, Path]) -> None:
+    tab = browser.new_page(reduced_motion="reduce")
+    tab.goto(pages["error"].as_uri())
+    assert tab.evaluate("document.getAnimations().length") == 0
+    moving = "e => getComputedStyle(e).transitionDuration + getComputedStyle(e).animationName"
+    assert tab.locator("body, nav a, summary").evaluate_all(
+        f"all => [...new Set(all.map({moving}))]"
+    ) == ["0snone"]
+    tab.close()
+
+
+def test_a_screen_reader_hears_the_finding_of_every_picture_and_the_state_first(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    tab = browser.new_page()
+    tab.goto(pages["error"].as_uri())
+    heard = tab.locator("main").aria_snapshot()
+    assert heard.index("published numbers may be wrong") < heard.index("Start here")
+    assert heard.index("What to do") < heard.index("Where the rows are")
+    pictures = tab.get_by_role("img").evaluate_all("all => all.map(e => e.ariaLabel)")
+    assert len(pictures) == tab.locator("figure").count() >= 7
+    findings = tab.locator("section:has(figure) .finding").all_inner_texts()
+    assert all(said in label for said, label in zip(findings, pictures, strict=True))
+    assert tab.locator("svg [role], svg[role], svg [aria-label]").count() == 0
+    for region in tab.get_by_role("region").all():
+        assert region.get_attribute("aria-label") or region.get_attribute("aria-labelledby")
+    tab.close()
+
+
+def test_the_command_is_chosen_whole_with_one_click(browser: Any, pages: dict[str, Path]) -> None:
+    tab = browser.new_page()
+    tab.goto(pages["error"].as_uri())
+    tab.locator(".do code").first.click()
+    assert tab.evaluate("getSelection().toString()") == f"lowwater run river --from {DAYS[2]}"
+    tab.close()
+
+
+def test_problems_after_the_first_are_a_key_press_away(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    tab = browser.new_page()
+    tab.goto(pages["error"].as_uri())
+    last = tab.locator(".problem").last
+    assert not last.is_visible()
+    tab.locator(".others summary").focus()
+    tab.keyboard.press("Enter")
+    assert last.is_visible()
+    tab.close()
 
 
 def test_the_keyboard_reaches_every_section_and_table(browser: Any, pages: dict[str, Path]) -> None:
@@ -159,17 +261,33 @@ def test_the_page_prints_to_pdf(browser: Any, pages: dict[str, Path], tmp_path: 
     tab.close()
 
 
-CONTRAST = """() => {
+TEXT = "h1,h2,h3,p,a,th,td,summary,strong,span,code,em,dt,dd,i"
+# Of what a selector finds: the contrast with its ground, where it is below a limit.
+CONTRAST = """([selector, property, limit]) => {
   const light = c => { const f = c.map(v => { v /= 255;
     return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
     return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
-  const parse = t => t.match(/[\\d.]+/g).map(Number);
+  const parse = t => (t.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+  const opaque = t => { const c = parse(t); return c.length < 4 || c[3] > 0; };
   const ground = e => { for (; e; e = e.parentElement) {
-    const c = parse(getComputedStyle(e).backgroundColor);
-    if (c.length < 4 || c[3] > 0) return c.slice(0, 3); } return [255, 255, 255]; };
-  return [...document.querySelectorAll('h1,h2,h3,p,a,th,td,summary,strong,span,code,em')]
-    .filter(e => e.innerText && e.innerText.trim() && e.offsetParent)
-    .map(e => { const a = light(parse(getComputedStyle(e).color).slice(0, 3)), b = light(ground(e));
-      return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.innerText.slice(0, 30)]; })
-    .filter(([ratio]) => ratio < 4.5);
+    const c = getComputedStyle(e).backgroundColor;
+    if (opaque(c)) return parse(c).slice(0, 3); } return [255, 255, 255]; };
+  // A number within a bar stands on the bar.
+  const under = e => { const b = e.getBoundingClientRect();
+    const svg = e.closest('svg'); if (!svg || e.tagName != 'text') return null;
+    const bars = [...svg.querySelectorAll('.mark-rect path')].filter(p => {
+      const r = p.getBoundingClientRect(); return r.left <= b.left && r.right >= b.right
+        && r.top <= b.top + b.height / 2 && r.bottom >= b.bottom - b.height / 2; });
+    return bars.length ? parse(getComputedStyle(bars[bars.length - 1]).fill).slice(0, 3) : null; };
+  const colour = e => property ? getComputedStyle(e)[property]
+    : e.tagName == 'path' ? getComputedStyle(e).fill : getComputedStyle(e).backgroundColor;
+  const shown = e => { const r = e.getBoundingClientRect(); return r.width > 1 && r.height > 1; };
+  const faint = e => e.tagName == 'path' && +getComputedStyle(e).opacity < 1;
+  const own = e => property ? e.textContent.trim() : true;
+  return [...document.querySelectorAll(selector)]
+    .filter(e => shown(e) && own(e) && !faint(e) && opaque(colour(e)))
+    .map(e => { const a = light(parse(colour(e)).slice(0, 3));
+      const b = light(under(e) || ground(property ? e : e.parentElement));
+      return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.textContent.slice(0, 30)]; })
+    .filter(([ratio]) => ratio < limit);
 }"""

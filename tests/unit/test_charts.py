@@ -2,7 +2,8 @@
 
 import polars as pl
 
-from expectations.report.charts import in_xml, lag, picture
+from expectations.report.charts import lag
+from expectations.report.drawing import in_xml, picture
 
 # Every control character, both ends of the planes, and what a terminal or a page may take amiss.
 KEYS = (
