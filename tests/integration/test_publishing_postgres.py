@@ -18,11 +18,13 @@ from postgres_server import Server, connected, fresh_database, running_server
 from publishing_desk import SCHEMA, SPEC, Moody, held, revisions, sink_of
 
 from assets.stores.publishing.delivery import Retries
+from assets.stores.publishing.row_sums import K_LANES, S_LANES, row_lanes, sums_of
 from assets.stores.targets.postgres_target import PostgresTarget
 from assets.stores.targets.writers import publish
 from transforms.errors import TargetError
+from transforms.parity_stream import published_contract
 from transforms.publish_ledger import Note
-from transforms.schemas import EVENT_PARTITION
+from transforms.schemas import EVENT_PARTITION, to_stored
 
 ROWS = revisions(40, hours=10)
 PATIENT = Retries(attempts=8, timeout_s=20, first_wait_s=0.01, longest_wait_s=0.2, jitter_s=0.01)
@@ -169,6 +171,27 @@ def test_poison_in_a_batch_is_a_dead_letter_and_the_rest_is_committed(
     dead = admin.execute("select reason, sqlstate from gauges.publish_dead_letters order by 1")
     assert dead == [("nul-byte", "22021"), ("out-of-range", "22008")]
     assert admin.execute(TAKEN) == [(ROWS.height, 0)]
+
+
+def test_of_250_000_rows_each_is_in_one_state_by_number_and_by_digest(
+    dsn: str, admin: Server
+) -> None:
+    places = [7, 47_110, 249_999]
+    poisoned = pl.int_range(pl.len()).is_in(places)
+    many = revisions(25_000, hours=10).with_columns(
+        key=pl.when(poisoned).then(pl.format("{}\0", "key")).otherwise("key")
+    )
+    publish(sink_of(PostgresTarget(dsn), rows=20_000), SPEC, many)
+    lanes = row_lanes(published_contract(SPEC), to_stored(many.drop(EVENT_PARTITION)))
+    everything = sums_of(lanes)
+    names = ("n", *S_LANES, *K_LANES)
+    columns = ", ".join(f"sum({lane})::bigint" for lane in names)
+    ledger = f"select {columns} from gauges.publish_batches"  # noqa: S608 (names of lanes)
+    assert admin.execute(ledger) == [(everything.n, *everything.s, *everything.k)]
+    states = "select state, sum(n)::bigint from gauges.publish_batches group by 1 order by 1"
+    assert admin.execute(states) == [("committed", 249_997), ("dead-lettered", 3)]
+    assert admin.execute("select count(*) from gauges.windows_current") == [(249_997,)]
+    assert admin.execute("select count(*) from gauges.publish_dead_letters") == [(3,)]
 
 
 def test_two_publishers_at_once_leave_the_newest_revision(dsn: str, admin: Server) -> None:

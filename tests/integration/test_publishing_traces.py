@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import duckdb
 import polars as pl
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -57,6 +58,12 @@ def test_a_batch_is_a_span_and_a_retry_an_event(
     assert span.name == "publish batch"
     assert span.attributes is not None
     assert (span.attributes["rows"], span.attributes["rows.accepted"]) == (5, 5)
+    assert span.attributes["partitions"] == ("2024-01-01",)
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        [(batch,)] = connection.execute(
+            "select publication || ':' || lo from gauges.publish_batches"
+        ).fetchall()
+    assert span.attributes["batch"] == batch
     assert [(e.name, (e.attributes or {})["why"]) for e in span.events] == [
         ("attempt failed", "no answer")
     ]

@@ -165,7 +165,7 @@ class Delivery:
 def deliver(sink: Sink, stream: str, offer: Offer) -> Delivery:
     """Give a batch to the target. Raises only what no retry and no halving can help."""
     begun = sink.clock()
-    with traced(stream, sink.target.label, offer.height) as trace:
+    with traced(stream, sink.target.label, offer) as trace:
         delivery = _taken(sink, stream, offer, trace)
         _balance(offer, delivery)
         trace.end(delivery.accepted.n, delivery.dead_lettered.n, delivery.why_parked)

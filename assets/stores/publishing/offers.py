@@ -90,6 +90,18 @@ class Offer:
         return self.rows.height
 
     @property
+    def name(self) -> str:
+        """The publication and the position of its first row, as the ledger has them."""
+        number, position = self.rows[0, _PUBLICATION], self.rows[0, _POSITION]
+        return f"{self.work.publications[number].name}:{position}"
+
+    @property
+    def partitions(self) -> list[str]:
+        """The event partitions that the rows are of."""
+        numbers = self.rows[_PUBLICATION].unique(maintain_order=True)
+        return [self.work.publications[number].partition for number in numbers]
+
+    @property
     def revisions(self) -> pl.DataFrame:
         """The rows as they are published."""
         return self.rows.drop(*_PLACES)

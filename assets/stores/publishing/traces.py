@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
 
+from assets.stores.publishing.offers import Offer
+
 if TYPE_CHECKING:
     from opentelemetry.util.types import AnyValue
 
@@ -37,8 +39,14 @@ class Trace:
 
 
 @contextmanager
-def traced(stream: str, target: str, rows: int) -> Iterator[Trace]:
-    """Open the span of a batch."""
-    about: dict[str, AnyValue] = {"stream": stream, "target": target, "rows": rows}
+def traced(stream: str, target: str, offer: Offer) -> Iterator[Trace]:
+    """Open the span of a batch, under the name that the ledger finds it by."""
+    about: dict[str, AnyValue] = {
+        "stream": stream,
+        "target": target,
+        "batch": offer.name,
+        "partitions": offer.partitions,
+        "rows": offer.height,
+    }
     with _TRACER.start_as_current_span("publish batch", attributes=about) as span:
         yield Trace(span)
