@@ -1,4 +1,4 @@
-"""The queries of a proof: cells, digests of bad buckets, rows by key; for both engines.
+"""The queries of a proof: prints, cells, digests of bad buckets, rows by key; for both engines.
 
 Each query is text made from a contract and a relation. A dialect knows how one column becomes bytes
 and how a digest falls apart into lanes; the shape of the queries is the same. Nothing is executed

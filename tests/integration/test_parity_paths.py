@@ -8,18 +8,21 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from parity_tables import Tables, compared, counts
+from parity_tables import TODAY, Tables, compared, counts
 
 from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.parity.frame_maker import Bulk, FrameMaker
+from assets.stores.parity.options import Options
 from assets.stores.parity.places import side_at
 from assets.stores.parity.postgres_side import PostgresSide
-from assets.stores.parity.side import Reading, Side
+from assets.stores.parity.side import Reading, Side, rows_of
+from assets.stores.parity.sql_side import SQLSide
 from transforms import canonical_self_test
 from transforms.canonical import ColumnType, Kind
 from transforms.canonical_sql import Storage, duckdb_lane, postgres_lane
 from transforms.canonical_vectors import VECTORS, Vector
 from transforms.parity_contract import Column, Contract, RefusedError, Role, Wish, agree
+from transforms.parity_grid import Cut, Grid
 from transforms.parity_sql import Relation
 
 TYPES = "k bigint, f float8, i timestamptz, l timestamp, d date, n numeric(18,4), t text, b bytea"
@@ -31,6 +34,36 @@ def side(request: pytest.FixtureRequest, tables: Tables) -> Iterator[Side]:
     place = tables.make(request.param, "k bigint")
     with side_at(place, {}, Reading(memory_mib=64)) as opened:
         yield opened
+
+
+def test_rows_that_differ_in_any_type_have_another_print(side: Side) -> None:
+    """Every vector that is not null is looked at: with a null in its place the print is another."""
+    engine = "duckdb" if isinstance(side, DuckDBSide) else "postgres"
+    whole = side.vector_print()
+    for place, vector in enumerate(VECTORS):
+        if vector.value is None:
+            continue
+        texts = [getattr(each, engine) for each in VECTORS]
+        texts[place] = f"nullif({texts[place]}, {texts[place]})"
+        literals = ", ".join(f"{text} as x{i}" for i, text in enumerate(texts))
+        relation = Relation(f"(select {literals}) v")
+        assert isinstance(side, SQLSide)
+        [changed] = side._prints(canonical_self_test.VECTOR_CONTRACT, relation).values()
+        assert changed != whole, vector
+
+
+def test_a_column_that_ignores_case_hides_no_change_of_case(tables: Tables) -> None:
+    left = tables.make("duckdb", "k bigint, v text collate nocase", "(1, 'a')")
+    right = tables.make("duckdb", "k bigint, v text collate nocase", "(1, 'A')")
+    assert counts(compared(left, right)) == {"CHANGED": 1}
+    partitioned = Options(TODAY, "v")
+    places = [
+        tables.make("duckdb", "k bigint, v text collate nocase", "(1, 'a'), (2, 'A')")
+        for _ in range(2)
+    ]
+    proof = compared(*places, options=partitioned)
+    assert counts(proof) == {"EQUAL": 2}
+    assert [p.name for p in proof.partitions] == ["A", "a"]
 
 
 def test_the_self_test_runs_every_vector_on_every_path(side: Side) -> None:
@@ -129,6 +162,42 @@ def test_the_first_batch_of_a_million_rows_without_an_index_comes_in_two_seconds
             waited.append(time.monotonic() - begun)
     assert 0 < first < 1_000_000
     assert min(waited) < 2
+
+
+TIMES = (
+    *("2023-06-01 00:00+00", "2024-01-01 00:00+00", "2024-01-01 23:59:59.999999+00"),  # 0
+    *("2024-01-02 00:00+00", "2024-01-02 12:00+00"),  # 1
+    "2024-01-04 23:59:59.999999+00",  # 3, which is wanted though 2 is not
+    *("2024-01-03 07:00+00", "2024-01-05 00:00+00", "2300-01-01 00:00+00"),
+    *("infinity", "-infinity"),
+)
+GRID = Grid(Cut("seen", 1_704_067_200_000_000, 86_400_000_000), {0: "a", 1: "b", 3: "d"}, "rest")
+
+
+@pytest.mark.parametrize(
+    ("store", "push_down"), [("duckdb", False), ("postgres", False), ("postgres", True)]
+)
+def test_rows_fall_apart_into_the_partitions_of_a_grid(
+    tables: Tables,
+    store: str,
+    push_down: bool,  # noqa: FBT001 (an example)
+) -> None:
+    rows = ", ".join(f"({k}, '{at}')" for k, at in enumerate(TIMES))
+    place = tables.make(store, "k bigint, seen timestamptz", f"{rows}, (99, null)")
+    with side_at(place, {}, Reading(push_down, 64)) as side:
+        contract = _contract(side)
+
+        def counted(where: str, cut: Cut | None = None) -> dict[int, int]:
+            scans = side.cells(contract, where, cut)
+            return {number: rows_of({number: scan}) for number, scan in scans.items()}
+
+        at_once = counted(GRID.condition(GRID.names), GRID.cut)
+        one_by_one = {number: counted(GRID.condition([number]))[0] for number in GRID.names}
+        assert at_once == one_by_one == {0: 3, 1: 2, 3: 1}
+        assert counted(GRID.elsewhere()) == {0: 6}
+        if side.in_process:
+            prints = side.prints(contract, GRID.condition(GRID.names), GRID.cut)
+            assert {number: each.n for number, each in prints.items()} == at_once
 
 
 def _contract(side: Side) -> Contract:

@@ -118,7 +118,13 @@ class Sink:
             raise
         finally:
             self.breaker.settle(call, answer)
-            self.memory.keep(is_down=self.breaker.state is not BreakerState.CLOSED)
+            self._remember(answer)
+
+    def _remember(self, answer: Answer) -> None:
+        """Leave to the next process what is known now; no answer says nothing of another's note."""
+        is_down = self.breaker.state is not BreakerState.CLOSED
+        if is_down or answer is Answer.ANSWERED:
+            self.memory.keep(is_down=is_down)
 
 
 def _answer(error: TargetError) -> Answer:
