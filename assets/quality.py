@@ -7,7 +7,7 @@ How each partition of a run over a range gets its own verdict is in ``verdicts``
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -139,6 +139,7 @@ class Teller:
 
     spec: StreamSpec
     page: str
+    _known: dict[dg.AssetKey, verdicts_in_dagster.Judged] = field(default_factory=dict)
 
     def tell(
         self, context: dg.AssetCheckExecutionContext, verdicts: Sequence[Verdict]
@@ -147,7 +148,8 @@ class Teller:
         about = verdicts[0].about
         check = dg.AssetCheckKey(asset_key(self.spec, about.asset), about.name)
         if not context.has_partition_key:
-            record(context, check, [self._of_partition(verdict) for verdict in verdicts])
+            told = [self._of_partition(verdict) for verdict in verdicts]
+            record(context, check, told, self._judged(context, check.asset_key, verdicts))
         return dg.AssetCheckResult(
             passed=all(verdict.passed for verdict in verdicts),
             check_name=check.name,
@@ -156,6 +158,18 @@ class Teller:
             description=self._in_words(verdicts),
             metadata=self._metadata(verdicts),
         )
+
+    def _judged(
+        self,
+        context: dg.AssetCheckExecutionContext,
+        asset: dg.AssetKey,
+        verdicts: Sequence[Verdict],
+    ) -> verdicts_in_dagster.Judged:
+        """What is judged of an asset is the same for all its checks in a run."""
+        if asset not in self._known:
+            partitions = [verdict.partition for verdict in verdicts]
+            self._known[asset] = verdicts_in_dagster.judged(context, asset, partitions)
+        return self._known[asset]
 
     def _of_partition(self, verdict: Verdict) -> verdicts_in_dagster.Verdict:
         return verdicts_in_dagster.Verdict(

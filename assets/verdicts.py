@@ -6,11 +6,14 @@ transactions, and one over all, which blocks what comes after. What is judged, a
 belongs to the stages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
 from dagster._core.events import (
     DagsterEvent,
     DagsterEventBatchMetadata,
@@ -38,8 +41,36 @@ class Verdict:
     blocking: bool = True
 
 
+# What was judged: the newest materialization of each partition.
+Judged = Mapping[str, AssetCheckEvaluationTargetMaterializationData]
+
+
+def judged(
+    context: dg.AssetCheckExecutionContext, asset: dg.AssetKey, partitions: Sequence[str]
+) -> Judged:
+    """Return the materializations that a check of these partitions judges.
+
+    Dagster shows a verdict on a partition as long as it is about its newest materialization.
+    """
+    instance, made = context.instance, dg.DagsterEventType.ASSET_MATERIALIZATION
+    newest = instance.get_latest_storage_id_by_partition(asset, made, set(partitions))
+    if not newest:
+        return {}
+    chosen = dg.AssetRecordsFilter(asset, storage_ids=list(newest.values()))
+    records = instance.fetch_materializations(chosen, limit=len(newest)).records
+    return {
+        str(found.partition_key): AssetCheckEvaluationTargetMaterializationData(
+            storage_id=found.storage_id, run_id=found.run_id, timestamp=found.timestamp
+        )
+        for found in records
+    }
+
+
 def record(
-    context: dg.AssetCheckExecutionContext, check: dg.AssetCheckKey, verdicts: Sequence[Verdict]
+    context: dg.AssetCheckExecutionContext,
+    check: dg.AssetCheckKey,
+    verdicts: Sequence[Verdict],
+    judged: Judged,
 ) -> None:
     """Report evaluations as ``report_runless_asset_event`` does, but of this run.
 
@@ -50,7 +81,7 @@ def record(
     for number, verdict in enumerate(verdicts, start=1):
         event = DagsterEvent(
             event_type_value=DagsterEventType.ASSET_CHECK_EVALUATION.value,
-            event_specific_data=_evaluation(check, verdict),
+            event_specific_data=_evaluation(check, verdict, judged.get(verdict.partition)),
             job_name=context.run.job_name,
         )
         is_end = not in_batches or number == len(verdicts)
@@ -58,7 +89,11 @@ def record(
         context.instance.report_dagster_event(event, context.run.run_id, batch_metadata=batch)
 
 
-def _evaluation(check: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckEvaluation:
+def _evaluation(
+    check: dg.AssetCheckKey,
+    verdict: Verdict,
+    about: AssetCheckEvaluationTargetMaterializationData | None,
+) -> dg.AssetCheckEvaluation:
     return dg.AssetCheckEvaluation(
         asset_key=check.asset_key,
         check_name=check.name,
@@ -68,4 +103,5 @@ def _evaluation(check: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckEvalu
         severity=verdict.severity,
         blocking=verdict.blocking,
         partition=verdict.partition,
+        target_materialization_data=about,
     )

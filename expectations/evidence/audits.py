@@ -62,20 +62,22 @@ with windows as (
     sum(f.count) as n
   from found group by all
 ), said as (
-  select partition, said, n::bigint as wrong, n || ' windows' as detail from findings
+  select partition, said, 0 as examined, n::bigint as wrong,
+    n || case n when 1 then ' window' else ' windows' end as detail
+  from findings
   union all
-  select partition, verdict, 1, coalesce(nullif(array_to_string(
+  select partition, verdict, 0, 1, coalesce(nullif(array_to_string(
     from_json(summary -> '$.refused', '["VARCHAR"]')
     || from_json(summary -> '$.amber', '["VARCHAR"]'), '; '), ''), 'nothing more is known')
   from proofs anti join findings using (partition) where verdict <> 'EQUAL'
   union all
-  select partition, 'proof', 1, case when p.partition is null then 'it has not been proved'
+  select partition, 'proof', (p.partition is null)::bigint, 1,
+    case when p.partition is null then 'it has not been proved'
     else 'the proof is of ' || source_rows || ' windows, there are ' || n end
   from windows left join proofs p using (partition)
   where p.partition is null or source_rows <> n and verdict not in ('REFUSED', 'SUPERSEDED')
 )
-select partition, said, wrong, wrong, detail from said
+select * from said
 union all
-select partition, 'all windows', greatest(source_rows, 1), 0, null
-from proofs anti join said using (partition)
+select partition, 'all windows', greatest(source_rows, 1), 0, null from proofs
 """

@@ -40,7 +40,11 @@ def waterfall(books: pl.DataFrame) -> Callable[[int], Chart]:
         base = alt.Chart(data(named), width=width - 130, height=30 * len(steps))
         y = alt.Y("state:N", sort=order, title=None, axis=alt.Axis(domain=False, ticks=False))
         bars = base.mark_bar(cornerRadius=2, minBandSize=2, height=18).encode(
-            x=alt.X("low:Q", title="rows", axis=alt.Axis(labelExpr=_SHORT, tickCount=5)),
+            x=alt.X(
+                "low:Q",
+                title="rows",
+                axis=alt.Axis(labelExpr=_SHORT, tickCount=5, labelOverlap=True),
+            ),
             x2="high:Q",
             y=y,
             color=colour_of_kind(kind for kind in TOKENS),
@@ -97,13 +101,9 @@ def lateness(spec: StreamSpec, steps: pl.DataFrame) -> Callable[[int], Chart]:
             rule = alt.Chart(line).mark_rule(
                 color=TOKENS["error"], strokeWidth=2, strokeDash=[5, 3]
             )
-            at_end = graces[profile] > 0.3 * top
+            # Above the bars, which may be as high as there is room.
             word = alt.Chart(line).mark_text(
-                color=TOKENS["error"],
-                align="right" if at_end else "left",
-                dx=-5 if at_end else 5,
-                y=8,
-                fontWeight="bold",
+                color=TOKENS["error"], align="center", y=-7, fontWeight="bold"
             )
             layer = (
                 bars.transform_filter(alt.datum.profile == profile)

@@ -118,15 +118,15 @@ def _tiles(figures: Figures) -> Iterator[tuple[str, str, str]]:
     yield f"{staged:,}", "rows came in", ""
     books = "balanced" if came == left else f"{came - left:+,} rows"
     yield books, "the books", "" if came == left else "error"
-    yield share(counts["dead letters"], staged), "dead letters", ""
-    late = int(figures.days["late"].sum()) + counts["dead letters"]
-    yield share(late, staged), "arrived out of order", ""
+    judged, late, dead = (int(figures.days[name].sum()) for name in ("staged", "late", "dead"))
+    yield share(dead, judged), "dead letters", ""
+    yield share(late + dead, judged), "arrived out of order", ""
     yield f"{int(figures.amended['windows'].sum()):,}", "windows amended", ""
     proved = figures.proofs.filter(verdict="EQUAL").height
     of_all = figures.proofs.height
     if of_all:
         level = "" if proved == of_all else "error"
-        yield f"{proved:,} of {of_all:,}", "days proved in the target", level
+        yield f"{proved:,}/{of_all:,}", "days proved in the target", level
 
 
 def _promises(verdicts: Sequence[Verdict]) -> list[Promise]:

@@ -5,7 +5,7 @@ are elsewhere.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from expectations.invariants import AUDITS, CATALOGUE, Invariant
@@ -128,11 +128,13 @@ def _problem(invariant: Invariant, verdicts: Iterable[Verdict]) -> Problem | Non
 
 
 def _by_subject(failing: Iterable[Verdict]) -> Iterable[Fault]:
-    """Add up the faults of each key or file; what was wrong last is what is said."""
+    """Add up the faults of each key or file; what was wrong last is what is said, and where."""
     sums: dict[str, Fault] = {}
-    for fault in (fault for verdict in failing for fault in verdict.worst):
-        before = sums[fault.subject].violations if fault.subject in sums else 0
-        sums[fault.subject] = replace(fault, violations=fault.violations + before)
+    for verdict in failing:
+        for fault in verdict.worst:
+            before = sums[fault.subject].violations if fault.subject in sums else 0
+            detail = f"{verdict.partition}: {fault.detail}"
+            sums[fault.subject] = Fault(fault.subject, fault.violations + before, detail)
     return sums.values()
 
 

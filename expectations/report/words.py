@@ -6,7 +6,7 @@ from typing import Final
 
 # So many names fit into a sentence.
 _NAMED: Final = 3
-_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"))
+_UNITS: Final = ((31_557_600, "years"), (86400, "d"), (3600, "h"), (60, "min"))
 _YEAR_9999_US: Final = 253_370_764_800_000_000
 
 

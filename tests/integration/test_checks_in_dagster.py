@@ -6,9 +6,9 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 import pytest
-from dagster._core.event_api import PartitionKeyFilter
 from gauges import DAYS, SPEC, land, spec_of
 
+from assets.partitions import Axis
 from expectations.evidence import questions
 from expectations.evidence.tables import EVIDENCE
 from expectations.invariants import CATALOGUE
@@ -50,15 +50,19 @@ def run(
 
 
 def statuses(instance: dg.DagsterInstance, table: str, check: str) -> Statuses:
-    """The newest status of a check for each partition, as the UI shows it."""
+    """The status of a check for each partition, as its tab in the UI shows it.
+
+    Shown is only what is about the newest materialization of its partition.
+    """
     key = dg.AssetCheckKey(dg.AssetKey(["river", table]), check)
-    newest: Statuses = {}
-    for day in DAYS:
-        records = instance.event_log_storage.get_asset_check_execution_history(
-            key, limit=1, partition_filter=PartitionKeyFilter(key=day)
-        )
-        newest[day] = records[0].status.value if records else "absent"
-    return newest
+    days = Axis.of_arrivals(spec_of()).definition
+    state = instance.event_log_storage.get_asset_check_state([(key, days)])[key]
+    shown = {
+        day: status.value
+        for status, subset in state.subsets.items()
+        for day in subset.subset_value.get_partition_keys()  # type: ignore[union-attr]
+    }
+    return {day: shown.get(day, "absent") for day in DAYS}
 
 
 def evaluation(result: dg.ExecuteInProcessResult, check: str) -> dg.AssetCheckEvaluation:

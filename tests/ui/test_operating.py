@@ -7,6 +7,7 @@ LOWWATER_PICTURES says; those of docs/operate.md are made here.
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -209,9 +210,22 @@ def test_a_red_check_is_found_in_three_clicks(server: Server, tab: Any) -> None:
     failed = tab.locator("[class*=RunsFeedRow_row]").filter(has_text="Failure").first
     failed.locator("a[href^='/runs/']").first.click()
     tab.get_by_role("link", name=CHECK).last.click()
-    tab.get_by_text("2024-01-03: 1 violation of 1 looked at, worst: CHANGED").first.wait_for()
+    said = re.compile(r"2024-01-03: 1 violation of [\d,]+ looked at, worst: CHANGED stage_mean")
+    tab.get_by_text(said).first.wait_for()
     tab.get_by_text("lowwater parity creek").first.wait_for()
     picture(tab, "red_check")
+
+
+def test_a_check_is_told_of_each_partition_of_a_run_over_a_range(tab: Any) -> None:
+    tab.goto(f"/assets/creek/target_parity?view=checks&checkDetail={CHECK}")
+    tab.get_by_text("This is a").first.wait_for()
+    tab.get_by_role("tab", name="Partitions").last.click()
+    counts = tab.get_by_text(re.compile(r"^(Failed|Passed|Missing) \(\d+\)$"))
+    counts.first.wait_for()
+    assert {"Failed (1)", "Passed (3)"} <= set(counts.all_inner_texts())
+    tab.get_by_text("2024-01-03").locator("visible=true").first.click()
+    tab.get_by_text("lowwater parity creek").first.wait_for()
+    picture(tab, "check_partitions")
 
 
 def test_a_backfill_over_a_range_is_launched_from_the_ui(server: Server, tab: Any) -> None:
