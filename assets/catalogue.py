@@ -1,11 +1,11 @@
 """How assets are named, described and told about: what every stage shares towards Dagster.
 
-Here belong asset keys, the one backfill policy, the roles of resources, and how figures of a
-partition reach the UI. What an asset does is in the module of its stage.
+Here belong asset keys, the one backfill policy and the roles of resources. Steps that go by
+partition are `steps`; what an asset does is in the module of its stage.
 """
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final
 
 import dagster as dg
 
-from assets.metadata import COLUMNS, Metadata, table_schema
+from assets.metadata import COLUMNS, table_schema
 from assets.stores.intake import Intake
 from assets.stores.lake import Lake
 from assets.stores.lock import PATIENCE_S, StreamLock
@@ -119,25 +119,3 @@ def asset_spec(
 def dep(spec: StreamSpec, table: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
     """Return a dependency on a table of the same stream."""
     return dg.AssetDep(asset_key(spec, table), partition_mapping=mapping)
-
-
-@dataclass(frozen=True)
-class Teller:
-    """Tells what came of the partitions of one step, one after another."""
-
-    context: dg.AssetExecutionContext
-    spec: StreamSpec
-    progress: Progress
-
-    def tell(self, partition: str, figures: Mapping[str, Metadata]) -> None:
-        """Attach the figures of a partition to its materialization, table by table."""
-        for table, metadata in figures.items():
-            key = asset_key(self.spec, table)
-            self.context.add_asset_metadata(metadata, asset_key=key, partition_key=partition)
-        self.progress.done(next(iter(figures)), partition)
-
-
-def materialized(spec: StreamSpec, tables: Iterable[str]) -> Iterator[dg.MaterializeResult[None]]:
-    """Say that all partitions of the run are there, those without rows too."""
-    for table in tables:
-        yield dg.MaterializeResult(asset_key=asset_key(spec, table))

@@ -14,19 +14,15 @@ import dagster as dg
 import polars as pl
 
 from assets.catalogue import (
-    ONE_RUN,
     Locks,
-    Progress,
-    Teller,
     asset_spec,
     dep,
-    materialized,
-    pool_of,
 )
 from assets.history import History, Targets
 from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
-from assets.stores.lake import Lake, Slot
+from assets.steps import Done, Stores, step
+from assets.stores.lake import Slot
 from assets.stores.marks import Mark
 from assets.stores.parity.options import Options, Wanted
 from assets.stores.parity.side import READING, Reading
@@ -182,25 +178,10 @@ def parity_assets(spec: StreamSpec, events: Axis) -> dg.AssetsDefinition:
         dep(spec, PUBLISHED_WINDOWS, dg.AllPartitionMapping()),
     ]
 
-    @dg.multi_asset(
-        name=f"{spec.name}__parity",
-        specs=[asset_spec(spec, TARGET_PARITY, DESCRIPTION, deps, ("deltalake", "duckdb"))],
-        partitions_def=events.definition,
-        backfill_policy=ONE_RUN,
-        pool=pool_of(spec),
-    )
-    def proving(
-        context: dg.AssetExecutionContext,
-        lake: dg.ResourceParam[Lake],
-        locks: dg.ResourceParam[Locks],
-        progress: dg.ResourceParam[Progress],
-        targets: dg.ResourceParam[Targets],
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        teller = Teller(context, spec, progress)
-        history = History(lake, spec, events)
-        with locks.of(spec.staged_as)():
-            for proved in prove_partitions(history, targets, context.partition_keys):
-                teller.tell(proved.partition, {TARGET_PARITY: proved.figures()})
-        yield from materialized(spec, [TARGET_PARITY])
+    def work(stores: Stores, partitions: Sequence[str]) -> Iterator[Done]:
+        history = History(stores.lake, spec, events)
+        for proved in prove_partitions(history, stores.targets, partitions):
+            yield proved.partition, {TARGET_PARITY: proved.figures()}
 
-    return proving
+    specs = [asset_spec(spec, TARGET_PARITY, DESCRIPTION, deps, ("deltalake", "duckdb"))]
+    return step(spec, "parity", events, specs, work)
