@@ -72,14 +72,14 @@ def _files(
     lake: Lake, spec: StreamSpec, table: str, files: Sequence[DataFile]
 ) -> tuple[StoredFile, ...]:
     location = lake.location(stream_of(spec, table), table)
-    # Each file of a marked table holds one mark beside its rows.
-    marks = int(schemas.MARK in stored_schema(spec, table))
+    has_mark = schemas.MARK in stored_schema(spec, table)
     return tuple(
         StoredFile(
             location.uri(file.path),
             file.partition,
-            file.rows - marks,
+            file.rows - has_mark,
             *file.ranges.get(schemas.EVENT_US, UNKNOWN),
+            has_mark,
         )
         for file in files
     )

@@ -16,6 +16,7 @@ judged partition.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -120,7 +121,8 @@ class Partition:
 class StoredFile:
     """A file of a table: its rows without marks, and bounds of its event times if they are known.
 
-    Its path names its partition, as ``arrival_partition=2024-01-01``.
+    ``has_mark`` says that a mark stands beside the rows. Its path names its partition, as
+    ``arrival_partition=2024-01-01``.
     """
 
     uri: str
@@ -128,6 +130,7 @@ class StoredFile:
     rows: int
     low_us: int | None = None
     high_us: int | None = None
+    has_mark: bool = False
 
     def may_hold(self, low_us: int, high_us: int) -> bool:
         """Whether an event time in the closed range may be in the file."""
@@ -199,6 +202,11 @@ class Opened:
         """The spec of the stream."""
         return self.stored.spec
 
+    @cached_property
+    def schemas(self) -> dict[str, pl.Schema]:
+        """The schema of every table, in the names of frames."""
+        return table_schemas(self.spec)
+
     def ask(self, query: str) -> pl.DataFrame:
         """Return the answer as a frame."""
         frame: pl.DataFrame = self.connection.sql(query).pl()
@@ -213,17 +221,16 @@ class Opened:
     def view(self, name: str, table: str, files: Iterable[StoredFile]) -> None:
         """Make the rows of some files of a table a view, with the columns of its frames."""
         source = self._source(name, table, [file for file in files if file.rows])
-        columns = ", ".join(_as_in_frames(column) for column in table_schemas(self.spec)[table])
+        columns = ", ".join(_as_in_frames(column) for column in self.schemas[table])
         self.connection.execute(
             f"create or replace temp view {name} as select partition, {columns} from {source}"
         )
 
     def _source(self, name: str, table: str, files: list[StoredFile]) -> str:
         if not files:
-            return self._registered(f"rows_of_{name}", _stored_frame(self.spec, table))
+            return self._registered(f"rows_of_{name}", _stored_frame(self.schemas[table]))
         column = _partition_column(files[0])
-        has_marks = MARK in self.scan(files[0]).collect_schema()
-        rows = f"where {MARK} is null" if has_marks else ""
+        rows = f"where {MARK} is null" if files[0].has_mark else ""
         if any("://" in file.uri for file in files):
             fetched = self._registered(f"rows_of_{name}", self._dataset(table, files, column))
             return f"(select *, {column} as partition from {fetched} {rows})"
@@ -247,7 +254,7 @@ class Opened:
         root, _, _ = files[0].uri.partition(f"/{column}=")
         options = dict(self.stored.storage_options) or None
         named = pa.schema([(column, pa.string()), (SHARD, pa.string())])
-        schema = pa.schema([*_arrow_schema(self.spec, table), (MARK, pa.string()), *named])
+        schema = pa.schema([*_arrow_schema(self.schemas[table]), (MARK, pa.string()), *named])
         return ds.dataset(
             [file.uri.removeprefix(f"{root}/") for file in files],
             schema=schema,
@@ -270,13 +277,12 @@ def _as_in_frames(column: str) -> str:
     return f"epoch_us({quoted(STORED_NAMES[column])}) as {quoted(column)}"
 
 
-def _stored_frame(spec: StreamSpec, table: str) -> pl.DataFrame:
-    frame = table_schemas(spec)[table].to_frame()
-    return to_stored(frame).with_columns(pl.lit(None, pl.String).alias("partition"))
+def _stored_frame(schema: pl.Schema) -> pl.DataFrame:
+    return to_stored(schema.to_frame()).with_columns(pl.lit(None, pl.String).alias("partition"))
 
 
-def _arrow_schema(spec: StreamSpec, table: str) -> pa.Schema:
-    frame = _stored_frame(spec, table).drop("partition")
+def _arrow_schema(schema: pl.Schema) -> pa.Schema:
+    frame = _stored_frame(schema).drop("partition")
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
 
 

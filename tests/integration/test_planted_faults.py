@@ -34,6 +34,7 @@ EARNED = "the_watermark_is_earned"
 JUSTIFIED = "every_dead_letter_is_justified"
 STAGED_ONCE = "every_row_that_was_read_is_staged_once"
 
+OF_EVENTS = {invariant.name for invariant in CATALOGUE if invariant.axis == "event"}
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
@@ -372,7 +373,10 @@ def test_a_river_without_faults_is_green(source: River) -> None:
 def test_a_fault_turns_its_checks_red_and_no_other(river: River, name: str) -> None:
     plant, expected = FAULTS[name]
     plant(river)
-    assert set(red(river)) == expected
+    found = red(river)
+    assert set(found) == expected
+    early = {day for check, days in found.items() if check not in OF_EVENTS for day in days}
+    assert DAYS[0] not in early, "the day before the fault is well"
 
 
 # Faults that can be planted one after another, and break every promise about arrivals.

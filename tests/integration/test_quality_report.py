@@ -15,8 +15,12 @@ from gauges import DAYS, River, event_days, flow
 from assets.history import Targets
 from assets.quality import held_by_target
 from assets.stored import stored_of
+from expectations.evidence import questions
+from expectations.evidence.tables import EVIDENCE
+from expectations.report.docs import KEPT, prune
 from expectations.report.report import build_report
 from expectations.run import check
+from expectations.suites.judge import VALIDATIONS
 from expectations.suites.stages import STAGES
 
 NOW = datetime(2024, 3, 5, 0, 10, tzinfo=UTC)
@@ -111,6 +115,25 @@ def test_an_order_that_was_broken_is_shown_where_it_was(river: River) -> None:
 def test_a_partition_without_an_audit_is_named(river: River) -> None:
     change(river, "order_audit", lambda rows: rows.clear(), DAYS[2])
     assert f"Not audited: {DAYS[2]}." in report(river, "order_audit")
+
+
+def test_a_check_that_looked_at_nothing_is_a_failure(
+    river: River, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = EVIDENCE.to_frame()
+    monkeypatch.setitem(questions.QUESTIONS, "no_event_counts_twice", lambda _: nothing)  # type: ignore[misc]
+    said = report(river, "reorder")
+    assert "There are rows, but the check found nothing to look at." in said
+    assert f"Since {DAYS[0]} (4 partitions so far) Events count more than once." in said
+
+
+def test_old_validations_are_pruned_and_the_newest_stay(tmp_path: Path) -> None:
+    runs = [f"20240305T{number:06}" for number in range(KEPT + 5)]
+    for run in runs:
+        (tmp_path / VALIDATIONS / "reorder" / "reorder" / run).mkdir(parents=True)
+    prune(tmp_path)
+    left = sorted(path.name for path in (tmp_path / VALIDATIONS / "reorder" / "reorder").iterdir())
+    assert left == runs[5:]
 
 
 def test_nothing_stored_is_no_error(tmp_path: Path, source: River) -> None:
