@@ -16,11 +16,10 @@ import polars as pl
 
 from expectations.evidence.tables import columns
 from expectations.stored import Opened, StoredFile
-from transforms.schemas import ORDERED_EVENTS, PROFILE, UNREADABLE, row_columns
+from transforms.schemas import DUPLICATES, ORDERED_EVENTS, PROFILE, UNREADABLE, row_columns
 from transforms.spec import StreamSpec
 
 _WITH_UNREADABLE: Final = ("staged", "dead")
-_ORDER: Final = ("key", "event", "seq")
 
 
 def content_sums(store: Opened, table: str) -> str:
@@ -59,7 +58,7 @@ def staged_by_key(store: Opened) -> str:
         store,
         "staged_by_key",
         f"""select partition, key{by_profile}, count(*) as rows, max(arrival_us) as last_came,
-          {content_sums(store, "staged")}, {", ".join(_newest(store.spec))}
+          {content_sums(store, "staged")}, {", ".join(_newest(store))}
         from staged group by all""",
     )
 
@@ -69,12 +68,15 @@ def skews(spec: StreamSpec) -> list[int]:
     return sorted({profile.future_skew_us for profile in spec.profiles.named.values()})
 
 
-def _newest(spec: StreamSpec) -> Iterator[str]:
-    for place, skew_us in enumerate(skews(spec)):
+def _newest(store: Opened) -> Iterator[str]:
+    """Yield the columns of the newest; which row it is matters where it may be a duplicate."""
+    may_repeat = any(store.stored.rows(DUPLICATES, p.key) for p in store.stored.partitions)
+    for place, skew_us in enumerate(skews(store.spec)):
         plausible = f"filter (event_us::hugeint - {skew_us} <= arrival_us)"
         for name, column in (("newest", "event_us"), ("moved", "arrival_us")):
+            row = f"arg_max(seq, {column}) {plausible}" if may_repeat else "null::bigint"
             yield f"max({column}) {plausible} as {name}_{place}"
-            yield f"arg_max(seq, {column}) {plausible} as {name}_seq_{place}"
+            yield f"{row} as {name}_seq_{place}"
 
 
 def odd_rows(store: Opened) -> str:
@@ -87,7 +89,7 @@ def odd_rows(store: Opened) -> str:
     if not store.has(name):
         keys = {partition.key for partition in store.stored.partitions}
         files = [file for file in store.stored.of(ORDERED_EVENTS, keys) if file.rows]
-        frames = pl.collect_all([_odd_rows(store, file) for file in files])
+        frames = [_odd_rows(store, file) for file in files]
         store.connection.register(name, pl.concat([_ODD.to_frame(), *frames]))
     return name
 
@@ -103,15 +105,25 @@ _ODD: Final = pl.Schema(
 )
 
 
-def _odd_rows(store: Opened, file: StoredFile) -> pl.LazyFrame:
-    rows = store.scan(file).select("partition", *_ORDER)
-    key, event, seq = (pl.col(name) for name in _ORDER)
-    before_key, before_event, before_seq = (column.shift() for column in (key, event, seq))
-    tied = (key == before_key) & (event == before_event)
-    falls = (key == before_key) & (event < before_event)
-    wrong = (key < before_key) | falls | (tied & (seq <= before_seq))
+def _odd_rows(store: Opened, file: StoredFile) -> pl.DataFrame:
+    """Find the odd rows of a file; only where some are tied does ``seq`` matter."""
+    key, event = pl.col("key"), pl.col("event")
+    is_same = key == key.shift()
+    found = _odd(store, file, (key < key.shift()) | (is_same & (event < event.shift())))
+    if not found["tied"].any():
+        return found
+    seq = pl.col("seq")
+    falls = (event < event.shift()) | ((event == event.shift()) & (seq <= seq.shift()))
+    return _odd(store, file, (key < key.shift()) | (is_same & falls))
+
+
+def _odd(store: Opened, file: StoredFile, wrong: pl.Expr) -> pl.DataFrame:
+    key, event = pl.col("key"), pl.col("event")
+    tied = (key == key.shift()) & (event == event.shift())
     return (
-        rows.with_columns(wrong.alias("wrong"), tied.alias("tied"))
+        store.scan(file)
+        .with_columns(wrong.alias("wrong"), tied.alias("tied"))
         .filter(pl.col("wrong") | pl.col("tied"))
         .select("partition", "key", event.dt.timestamp("us").alias("event_us"), "wrong", "tied")
+        .collect()
     )
