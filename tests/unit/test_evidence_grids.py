@@ -86,13 +86,16 @@ def test_the_oracle_finds_the_windows_of_every_grid_at_its_edges(declared: dict[
 
 
 def times() -> st.SearchStrategy[int]:
-    """Draw event times, most of them within hours of an edge."""
+    """Draw event times from 1940 on, most of them within hours of an edge.
+
+    Before 1936 some clocks changed at odd seconds, which the oracle says it does not follow.
+    """
     near = st.builds(
         lambda edge, apart: instant(edge) + apart,
         st.sampled_from(EDGES),
         st.integers(-DAY_US // 6, DAY_US // 6),
     )
-    return near | near | st.integers(-40 * 365 * DAY_US, 80 * 365 * DAY_US)
+    return near | near | st.integers(-30 * 365 * DAY_US, 80 * 365 * DAY_US)
 
 
 @given(declared=st.sampled_from(GRIDS), events=st.lists(times(), min_size=1, max_size=12))
