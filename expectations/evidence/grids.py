@@ -137,8 +137,9 @@ def _passed(window: WindowSpec, units: str) -> str:
 def _on_the_local_clock(source: str, window: WindowSpec, columns: str) -> str:
     """Windows of a part of an hour, cut where the clock changes.
 
-    Clocks change at whole minutes; until 1935 a few did so at odd seconds (St John's at 03:30:52), and
-    a window cut by one of these changes is off by less than a minute here. Those of an hour that comes twice differ by their instant.
+    Clocks change at whole minutes; until 1935 a few did so at odd seconds (St John's at 03:30:52),
+    and a window cut by one of these changes is off by less than a minute here. Those of an hour
+    that comes twice differ by their instant.
     """
     into = f"((event_us + {_offset(window, 'event_us')}) % {window.length_us} + {window.length_us})"
     minutes = f"list_transform(range(0, 62), lambda m: (start // {_MINUTE_US} + m) * {_MINUTE_US})"
