@@ -47,7 +47,7 @@ from assets.stores.tables import (
 )
 from assets.stores.unit_of_work import UnitOfWork
 from transforms.errors import LakeError
-from transforms.order_audit import OrderAudit, audit_order
+from transforms.order_audit import OrderAudit, audit_order, speed_up
 from transforms.schemas import (
     ARRIVAL_US,
     EVENT_US,
@@ -111,7 +111,7 @@ def _skew(source: Mapping[str, Any]) -> Metadata:
         "keys_effective": source[EFFECTIVE_KEYS],
         "key_heaviest": source[HEAVIEST_KEY],
         "key_heaviest_fraction": share,
-        f"keyed_speed_up_of_{_WORKERS}_workers": min(_WORKERS, 1 / share) if share else _WORKERS,
+        f"keyed_speed_up_of_{_WORKERS}_workers": speed_up(share, _WORKERS),
     }
 
 

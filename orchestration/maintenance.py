@@ -14,6 +14,7 @@ from assets.stores.lake import Lake
 from assets.stores.lock import StreamLock
 from orchestration.policies import EXECUTOR, run_tags
 from orchestration.retention import Pruned, prune_files, prune_lake, prune_runs
+from orchestration.schedules import plain_schedule
 from orchestration.settings import Settings
 from transforms.spec import StreamSpec
 
@@ -78,16 +79,9 @@ def upkeep(settings: Settings, specs: Iterable[StreamSpec]) -> dg.Definitions:
     return dg.Definitions(
         jobs=[instance_maintenance(settings), *of_streams],
         schedules=[
-            maintenance_schedule(INSTANCE_JOB, INSTANCE_AT),
-            *(maintenance_schedule(job.name, STREAM_AT) for job in of_streams),
+            plain_schedule(INSTANCE_JOB, INSTANCE_AT),
+            *(plain_schedule(job.name, STREAM_AT) for job in of_streams),
         ],
-    )
-
-
-def maintenance_schedule(job: str, cron: str) -> dg.ScheduleDefinition:
-    """Return the daily schedule of a job of this module."""
-    return dg.ScheduleDefinition(
-        name=f"{job}_by_the_clock", job_name=job, cron_schedule=cron, execution_timezone="UTC"
     )
 
 

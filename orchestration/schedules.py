@@ -15,12 +15,11 @@ from assets.catalogue import Landing, Locks
 from assets.outlook import Outlook
 from assets.partitions import Axis
 from assets.stores.lake import Lake
-from assets.stores.lock import LockHeld
 from assets.touched import waiting_in_any
 from assets.tracks import uncompared
 from orchestration.jobs import arrivals_job, events_job, parity_job, tracks_job
 from orchestration.ranges import parts, stretches
-from orchestration.ticks import named, request, unfinished_run
+from orchestration.ticks import look, named, request, unfinished_run
 from transforms.durations import MINUTE_US
 from transforms.schemas import WINDOW_HISTORY
 from transforms.spec import StreamSpec
@@ -73,13 +72,9 @@ def arrivals_schedule(spec: StreamSpec) -> dg.ScheduleDefinition:
         landing: dg.ResourceParam[Landing],
         locks: dg.ResourceParam[Locks],
     ) -> Tick:
-        run = unfinished_run(context.instance, arrivals_job(spec.name))
-        if run is not None:
-            return dg.SkipReason(f"run {run.run_id} is not done; the next tick takes what is left")
-        try:
-            outlook = Outlook.of(spec, lake, landing, locks)
-        except LockHeld as held:
-            return dg.SkipReason(str(held))
+        outlook = look(context.instance, spec, lake, landing, locks)
+        if isinstance(outlook, dg.SkipReason):
+            return outlook
         return arrivals_tick(outlook, context.scheduled_execution_time)
 
     return schedule

@@ -15,12 +15,11 @@ from assets.catalogue import Landing, Locks
 from assets.outlook import Outlook
 from assets.partitions import Axis
 from assets.stores.lake import Lake
-from assets.stores.lock import LockHeld
 from assets.stores.marks import digest_of
 from assets.touched import waiting_in_any
 from orchestration.jobs import arrivals_job, events_job
 from orchestration.ranges import ADJACENT, stretches
-from orchestration.ticks import WHY, named, request, unfinished_run
+from orchestration.ticks import WHY, look, named, request, unfinished_run
 from transforms.schemas import DEAD_LETTERS, SOURCE_FILES, WINDOW_AGGREGATES
 from transforms.spec import StreamSpec
 
@@ -146,13 +145,9 @@ def changed_sources_sensor(spec: StreamSpec) -> dg.SensorDefinition:
         landing: dg.ResourceParam[Landing],
         locks: dg.ResourceParam[Locks],
     ) -> Ticked:
-        run = unfinished_run(context.instance, arrivals_job(spec.name))
-        if run is not None:
-            return dg.SkipReason(f"run {run.run_id} is taking rows in; looks again after it")
-        try:
-            outlook = Outlook.of(spec, lake, landing, locks)
-        except LockHeld as held:
-            return dg.SkipReason(str(held))
+        outlook = look(context.instance, spec, lake, landing, locks)
+        if isinstance(outlook, dg.SkipReason):
+            return outlook
         return told(context, changed_sources_tick(outlook))
 
     return changed_sources

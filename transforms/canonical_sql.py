@@ -35,6 +35,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def literal(text: str) -> str:
+    """A text as a literal of either engine, whatever stands in it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 # --- PostgreSQL ---------------------------------------------------------------------------------
 
 

@@ -84,6 +84,11 @@ class ColumnOrder:
     worst_keys: tuple[KeyOrder, ...]
 
 
+def speed_up(heaviest_share: float, workers: int) -> float:
+    """How many times faster `workers` can be than one where a key has so large a share of all."""
+    return min(float(workers), 1.0 / heaviest_share) if heaviest_share else float(workers)
+
+
 @dataclass(frozen=True, slots=True)
 class KeySkew:
     """How unevenly the work is spread over keys, and what that costs where keys are serialized.
@@ -102,9 +107,7 @@ class KeySkew:
 
     def speed_up(self, workers: int) -> float:
         """How many times faster `workers` can be than one, at best, with keys serialized."""
-        if self.heaviest_share == 0.0:
-            return float(workers)
-        return min(float(workers), 1.0 / self.heaviest_share)
+        return speed_up(self.heaviest_share, workers)
 
 
 @dataclass(frozen=True, slots=True)

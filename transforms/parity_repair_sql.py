@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from transforms.canonical import NULL, ColumnType, Kind, decode
-from transforms.canonical_sql import joined, quoted
+from transforms.canonical_sql import joined, literal, quoted
 from transforms.parity_contract import Column, Contract, Role
 from transforms.parity_sql import Dialect, DuckDBDialect, PostgresDialect
 from transforms.parity_verdict import REVISION
@@ -77,7 +77,7 @@ class Repair:
             f"{self.dialect.fence}) g join {doomed} x on x.kd = g.kd and x.d = g.d"
         )
         names = "table_name, contract, key_digest, row_digest, content"
-        said = f"{_literal(self.label)}, {_literal(self.contract.fingerprint)}"
+        said = f"{literal(self.label)}, {literal(self.contract.fingerprint)}"
         return [
             self._create_removed(),
             f"create temp table leaving as select * from ({numbered}) n where nth <= copies",
@@ -165,10 +165,6 @@ def duckdb_repair(contract: Contract, database: str, label: str) -> Repair:
 def _beside(table: str) -> str:
     schema, dot, _ = table.rpartition('."')
     return f"{schema}{'.' if dot else ''}{quoted(REMOVED)}"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _postgres_from_text(kind: ColumnType, text: str) -> str:

@@ -12,6 +12,14 @@ def nobody(_what: str, _done: int, _of: int) -> None:
     """Is told, and does nothing."""
 
 
+# So many rows more are done.
+Passed = Callable[[int], None]
+
+
+def unheard(_rows: int) -> None:
+    """Hear of rows that passed, and do nothing."""
+
+
 @dataclass
 class RowCount:
     """So many rows of a piece of work are done; any thread adds to them."""

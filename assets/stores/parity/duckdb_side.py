@@ -11,6 +11,7 @@ from typing import Self
 
 import duckdb
 
+from assets.stores.counting import Passed, unheard
 from assets.stores.parity.frame_maker import read_cells, read_prints
 from assets.stores.parity.settings import settle
 from assets.stores.parity.side import (
@@ -20,10 +21,7 @@ from assets.stores.parity.side import (
     Prints,
     Reading,
     Scans,
-    Told,
     as_frames,
-    literal,
-    nobody,
     rows_of,
 )
 from assets.stores.parity.sql_side import SQLSide
@@ -36,6 +34,7 @@ from transforms.canonical_self_test import (
     check_vectors,
     vectors,
 )
+from transforms.canonical_sql import literal
 from transforms.canonical_types import Declared, duckdb_column_type
 from transforms.errors import TargetError, UsageError
 from transforms.parity_cells import Print
@@ -103,13 +102,13 @@ class DuckDBSide(SQLSide):
         """See ``Side``."""
         return self._prints(VECTOR_CONTRACT, vectors("duckdb"))[0]
 
-    def _cells(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
+    def _cells(self, contract: Contract, relation: Relation, told: Passed = unheard) -> Scans:
         with self._explained():
             scans = read_cells(self._connection, contract, relation)
         told(rows_of(scans))
         return scans
 
-    def _prints(self, contract: Contract, relation: Relation, told: Told = nobody) -> Prints:
+    def _prints(self, contract: Contract, relation: Relation, told: Passed = unheard) -> Prints:
         with self._explained():
             prints = read_prints(self._connection, contract, relation)
         told(sum(each.n for each in prints.values()))

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from assets.stores.counting import Passed, unheard
 from assets.stores.parity.descent import Descent
 from assets.stores.parity.options import CellLedger, Options
-from assets.stores.parity.side import NO_ROWS, Prints, Scans, Side, Told, nobody
+from assets.stores.parity.side import NO_ROWS, Prints, Scans, Side
 from transforms.canonical import Kind
 from transforms.parity_cells import Print
 from transforms.parity_contract import RefusedError
@@ -109,7 +110,7 @@ def _names(descent: Descent, column: str | None) -> Sequence[str]:
     return sorted({value for side in sides for value in side.partitions(column)})
 
 
-def _read(descent: Descent, told: Told, share: Share) -> dict[int, Partition]:
+def _read(descent: Descent, told: Passed, share: Share) -> dict[int, Partition]:
     sides = (descent.source, descent.target)
     prints: list[Prints] = [{}, {}]
     if all(side.in_process for side in sides):
@@ -129,7 +130,7 @@ def _read(descent: Descent, told: Told, share: Share) -> dict[int, Partition]:
     }
 
 
-def _hashed(descent: Descent, told: Told, share: Share) -> tuple[list[Scans], list[Prints]]:
+def _hashed(descent: Descent, told: Passed, share: Share) -> tuple[list[Scans], list[Prints]]:
     def source() -> tuple[Prints, Scans]:
         prints = _prints(descent, descent.source, share, told)
         return prints, _cells(descent, descent.source, share)
@@ -151,11 +152,11 @@ def _alike(number: int, source: Prints, target: Prints) -> Print | None:
     return found if found is not None and found == target.get(number) else None
 
 
-def _cells(descent: Descent, side: Side, share: Share, told: Told = nobody) -> Scans:
+def _cells(descent: Descent, side: Side, share: Share, told: Passed = unheard) -> Scans:
     return side.cells(descent.contract, share.where(descent, side), share.cut, told)
 
 
-def _prints(descent: Descent, side: Side, share: Share, told: Told) -> Prints:
+def _prints(descent: Descent, side: Side, share: Share, told: Passed) -> Prints:
     return side.prints(descent.contract, share.where(descent, side), share.cut, told)
 
 

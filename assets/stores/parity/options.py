@@ -10,7 +10,8 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol
 
-from assets.stores.parity.side import READING, Reading, Told, nobody
+from assets.stores.counting import Passed, unheard
+from assets.stores.parity.side import READING, Reading
 from transforms.parity_cells import Cells
 from transforms.parity_contract import Contract
 from transforms.parity_grid import Grid
@@ -47,7 +48,7 @@ class Options:
     sleep: Callable[[float], None] = time.sleep
     grid: Grid | None = None
     refused: Callable[[Row], bool] = never_refused
-    told: Told = nobody
+    told: Passed = unheard
 
 
 @dataclass(frozen=True)

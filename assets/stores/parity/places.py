@@ -11,7 +11,8 @@ from dataclasses import replace
 from assets.stores.parity.dsn import SCHEMES, quoted_table, redacted, split_table
 from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.parity.postgres_side import PostgresSide
-from assets.stores.parity.side import READING, Reading, Side, literal
+from assets.stores.parity.side import READING, Reading, Side
+from transforms.canonical_sql import literal
 from transforms.errors import UsageError
 
 _DUCKDB = re.compile(r"(?:duckdb:)?(?P<path>.+?\.(?:duckdb|ddb|db))/(?P<table>[^/]+)")

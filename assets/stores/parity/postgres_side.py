@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 
+from assets.stores.counting import Passed, unheard
 from assets.stores.parity.dsn import explained, redacted, with_timeout
 from assets.stores.parity.frame_maker import Bulk, FrameMaker
 from assets.stores.parity.side import (
@@ -24,10 +25,7 @@ from assets.stores.parity.side import (
     Prints,
     Reading,
     Scans,
-    Told,
     as_frames,
-    literal,
-    nobody,
     rows_of,
     scans_of,
 )
@@ -41,6 +39,7 @@ from transforms.canonical_self_test import (
     check_vectors,
     vectors,
 )
+from transforms.canonical_sql import literal
 from transforms.canonical_types import Declared, postgres_column_type
 from transforms.errors import TargetError
 from transforms.parity_cells import Print
@@ -170,31 +169,33 @@ class PostgresSide(SQLSide):
             for setting in _SNAPSHOT:
                 cursor.execute(setting)
 
-    def _cells(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
+    def _cells(self, contract: Contract, relation: Relation, told: Passed = unheard) -> Scans:
         if self.in_process:
             return self._read(contract, relation, told)
         scans = self._pushed(contract, relation)
         told(rows_of(scans))
         return scans
 
-    def _prints(self, contract: Contract, relation: Relation, told: Told = nobody) -> Prints:
+    def _prints(self, contract: Contract, relation: Relation, told: Passed = unheard) -> Prints:
         with self._bulk(contract, relation, told) as bulk:
             return self._maker.prints(contract, bulk)
 
     def _pushed(self, contract: Contract, relation: Relation) -> Scans:
         return scans_of(self._query(cells_query(self._dialect, contract, relation)))
 
-    def _read(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
+    def _read(self, contract: Contract, relation: Relation, told: Passed = unheard) -> Scans:
         with self._bulk(contract, relation, told) as bulk:
             return self._maker.cells(contract, bulk)
 
     @contextmanager
-    def _bulk(self, contract: Contract, relation: Relation, told: Told = nobody) -> Iterator[Bulk]:
+    def _bulk(
+        self, contract: Contract, relation: Relation, told: Passed = unheard
+    ) -> Iterator[Bulk]:
         query, storage = bulk_query(contract, relation)
         with self._explained(), self._connection.cursor() as cursor:
             cursor.execute(query)
             reader = cursor.fetch_record_batch()
-            told_of = reader if told is nobody else _telling(reader, told)
+            told_of = reader if told is unheard else _telling(reader, told)
             yield Bulk(told_of, storage, relation.cut)
 
     @property
@@ -230,7 +231,7 @@ class PostgresSide(SQLSide):
             raise TargetError(f"{self.label}: {explained(error, self._dsn)}") from None
 
 
-def _telling(reader: pa.RecordBatchReader, told: Told) -> pa.RecordBatchReader:
+def _telling(reader: pa.RecordBatchReader, told: Passed) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
             told(batch.num_rows)

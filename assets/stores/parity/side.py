@@ -4,7 +4,7 @@ Here belong the interface and what every side does with the answers. The queries
 ``transforms.parity_sql``; each kind of store has a module of its own.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +13,10 @@ from typing import Protocol, Self
 import polars as pl
 import pyarrow as pa
 
+from assets.stores.counting import Passed, unheard
 from assets.stores.parity.staging import Stage
 from transforms.canonical import Kind
+from transforms.canonical_sql import literal
 from transforms.canonical_types import Declared
 from transforms.parity_cells import Cell, Cells, Print
 from transforms.parity_contract import Contract
@@ -32,15 +34,10 @@ class Scan:
     null_keys: int
 
 
-Told = Callable[[int], None]
 NO_ROWS = Scan({}, 0)
 # By the number of a partition; one without rows is absent.
 Scans = dict[int, Scan]
 Prints = dict[int, Print]
-
-
-def nobody(_rows: int) -> None:
-    """Is told of rows that were read, and does nothing."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +104,13 @@ class Side(Protocol):
         ...
 
     def cells(
-        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Passed = unheard
     ) -> Scans:
         """Read all rows once, and make cells of them; ``told`` hears of rows as they pass."""
         ...
 
     def prints(
-        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Passed = unheard
     ) -> Prints:
         """Read all rows once, and hash them in this process."""
         ...
@@ -182,11 +179,6 @@ def as_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
         frame = pl.from_arrow(batch)
         if isinstance(frame, pl.DataFrame) and frame.height:
             yield frame
-
-
-def literal(text: str) -> str:
-    """A text literal of either engine."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def condition(declared: Declared | None, name: str, value: str) -> str:

@@ -10,7 +10,8 @@ from functools import cached_property
 
 import polars as pl
 
-from assets.stores.parity.side import NO_ROWS, Frames, Prints, Scans, Told, condition, nobody
+from assets.stores.counting import Passed, unheard
+from assets.stores.parity.side import NO_ROWS, Frames, Prints, Scans, condition
 from transforms.canonical_sql import quoted
 from transforms.canonical_types import Declared
 from transforms.parity_cells import Cells
@@ -44,11 +45,11 @@ class SQLSide(ABC):
         """Yield the rows of a query as they come."""
 
     @abstractmethod
-    def _cells(self, contract: Contract, relation: Relation, told: Told = nobody) -> Scans:
+    def _cells(self, contract: Contract, relation: Relation, told: Passed = unheard) -> Scans:
         """Make level one of a relation."""
 
     @abstractmethod
-    def _prints(self, contract: Contract, relation: Relation, told: Told = nobody) -> Prints:
+    def _prints(self, contract: Contract, relation: Relation, told: Passed = unheard) -> Prints:
         """Hash a relation in this process."""
 
     def columns(self) -> list[Declared]:
@@ -74,13 +75,13 @@ class SQLSide(ABC):
         return condition(declared, quoted(column), value)
 
     def cells(
-        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Passed = unheard
     ) -> Scans:
         """See ``Side``."""
         return self._cells(contract, Relation(self._source, where, cut=cut), told)
 
     def prints(
-        self, contract: Contract, where: str, cut: Cut | None = None, told: Told = nobody
+        self, contract: Contract, where: str, cut: Cut | None = None, told: Passed = unheard
     ) -> Prints:
         """See ``Side``."""
         return self._prints(contract, Relation(self._source, where, cut=cut), told)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from assets.stores.parity.side import literal
+from transforms.canonical_sql import literal
 from transforms.publish_ledger import Covered, DeadLetter, Entry, Note, State
 
 BATCHES: Final = "publish_batches"

@@ -13,10 +13,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from assets.stores.parity.side import literal
 from assets.stores.targets.ledger import BATCHES, DEAD, NUMBERS, Execute, Ledger
 from assets.stores.targets.target import AS_OF, CURRENT, KEY, READABLE, REVISIONS
-from transforms.canonical_sql import quoted
+from transforms.canonical_sql import literal, quoted
 from transforms.errors import TargetError
 
 _LONGEST_NAME: Final = 63
