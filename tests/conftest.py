@@ -1,4 +1,4 @@
-"""What all tests share: how hard Hypothesis tries, and one PostgreSQL server for those that ask.
+"""What all tests share: how hard Hypothesis tries, and one server and browser for those that ask.
 
 What the fixtures need is imported when one is asked for: most tests want none of it.
 """
@@ -6,7 +6,7 @@ What the fixtures need is imported when one is asked for: most tests want none o
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +29,15 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Server"]:
 
     with running_server(tmp_path_factory.mktemp("postgres")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A browser that is started when the first test asks."""
+    from chromium import chromium  # noqa: PLC0415
+
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ Made by the stages themselves, so that what is stored is what they store. Tests 
 """
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,12 @@ class River:
 
     def write(self, table: str, partition: str, frame: pl.DataFrame, shard: int = 0) -> None:
         self.lake.replace("river", table, {Slot(partition, shard): frame})
+
+    def copied_to(self, folder: Path) -> "River":
+        """The same in a folder of its own, to be spoilt."""
+        shutil.copytree(self.folder, folder)
+        lake = replace(self.lake, root=str(folder / "lake"), _open={})
+        return River(folder, self.spec, lake, type(self.target)(folder / "target.duckdb"))
 
     def current(self) -> pl.DataFrame:
         with self.target as target:

@@ -3,7 +3,6 @@
 Each fault is planted in what is stored; the checks that should see it turn red, and no others.
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -45,11 +44,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> River:
 
 @pytest.fixture
 def river(source: River, tmp_path: Path) -> River:
-    """The same river in a folder of its own, to be spoilt."""
-    shutil.copytree(source.folder, tmp_path / "river")
-    lake = replace(source.lake, root=str(tmp_path / "river" / "lake"), _open={})
-    target = type(source.target)(tmp_path / "river" / "target.duckdb")
-    return River(tmp_path / "river", source.spec, lake, target)
+    return source.copied_to(tmp_path / "river")
 
 
 def red(river: River) -> dict[str, set[str]]:

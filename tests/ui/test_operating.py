@@ -6,9 +6,7 @@ LOWWATER_PICTURES says; those of docs/operate.md are made here.
 """
 
 import json
-import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from chromium import picture
 from dagster_server import LOCATION, REPOSITORY, Server, running, until
 from river import DAY_US, START_US, River
 
@@ -24,18 +23,11 @@ from orchestration.run import Runner
 from orchestration.settings import Settings
 from orchestration.specs import load_specs
 
-sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.ui, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-PICTURES = Path(os.environ.get("LOWWATER_PICTURES", "data/pictures"))
 HOUR_US = DAY_US // 24
 # From the start of the code server to the tick of the schedule, at the least.
 STARTS_WITHIN_S = 110
-QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server", "--disable-quic"),
-    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
-    "--disable-sync",
-)
 ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
 UNDER_WAY = {"STARTING", "STARTED", "CANCELING"}
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
@@ -109,27 +101,12 @@ def server(home: Path, postgres: Any) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "these tests need chromium: apt-get install chromium"
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def tab(browser: Any, server: Server) -> Iterator[Any]:
     tab = browser.new_page(viewport={"width": 1280, "height": 800}, base_url=server.url)
     tab.set_default_timeout(60_000)
     yield tab
     tab.close()
-
-
-def picture(tab: Any, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=PICTURES / f"{name}.png")
 
 
 def finished(server: Server, run_id: str) -> str:

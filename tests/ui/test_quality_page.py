@@ -3,9 +3,6 @@
 Run by `make test-ui`; the pictures are in `data/pictures`, or where LOWWATER_PICTURES says.
 """
 
-import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from chromium import picture
 from gauges import DAYS, River, event_days, flow
 
 from assets.stored import stored_of
@@ -22,20 +20,14 @@ from expectations.report.page import page
 from expectations.report.state import state_of
 from expectations.results import Fault, Verdict
 
-sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.ui, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-PICTURES = Path(os.environ.get("LOWWATER_PICTURES", "data/pictures"))
 HOSTILE = "<img src=x onerror=alert(1)><script>document.title='owned'</script>"
 SCREENS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 # The pages, each with the level that its title begins with.
 LEVELS = {name: name for name in ("good", "warning", "error", "unknown")}
 LEVELS |= {"calm": "good", "crowded": "error"}
 PROVED = ("the_target_equals_the_lake_to_the_bit", "no_same_key_pair_is_inverted")
-QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 
 
 @pytest.fixture(scope="module")
@@ -131,16 +123,6 @@ def pages(
     return {name: folder / f"{name}.html" for name in said}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "these tests need chromium: apt-get install chromium"
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
-        yield browser
-        browser.close()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("name", LEVELS)
@@ -155,8 +137,7 @@ def test_the_page_is_quiet_offline_and_fits_the_screen(
     tab.on("dialog", lambda dialog: said.append(dialog.message))
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(pages[name].as_uri())
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=PICTURES / f"{name}-{screen}-{scheme}.png", full_page=True)
+    picture(tab, f"{name}-{screen}-{scheme}", full_page=True)
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
