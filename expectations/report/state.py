@@ -24,6 +24,7 @@ class Problem:
     since: str
     newest: str
     partitions: int
+    in_a_row: int
     still: bool
     evidence_is_missing: bool
     worst: tuple[Fault, ...]
@@ -33,8 +34,9 @@ class Problem:
     def when(self) -> str:
         """Since when, in words."""
         if self.still:
-            how = "the newest" if self.partitions == 1 else f"{self.partitions:,} partitions so far"
-            return f"Since {self.since} ({how})"
+            how = "the newest" if self.in_a_row == 1 else f"{self.in_a_row:,} partitions so far"
+            before = self.partitions - self.in_a_row
+            return f"Since {self.since} ({how})" + (f", and in {before:,} before" if before else "")
         if self.partitions == 1:
             return f"In {self.newest} only; later partitions are well"
         return f"In {self.partitions:,} partitions, last in {self.newest}; later ones are well"
@@ -114,12 +116,14 @@ def _problem(invariant: Invariant, verdicts: Iterable[Verdict]) -> Problem | Non
     failing = [verdict for verdict in listed if not verdict.passed]
     if not failing:
         return None
+    began = _in_a_row(listed)
     faults = sorted(_by_subject(failing), key=lambda fault: -fault.violations)
     return Problem(
         invariant,
-        _began(listed),
+        began[0].partition,
         failing[-1].partition,
         len(failing),
+        len(began),
         still=not listed[-1].passed,
         evidence_is_missing=any(verdict.evidence_is_missing for verdict in failing),
         worst=tuple(faults[:5]),
@@ -138,12 +142,12 @@ def _by_subject(failing: Iterable[Verdict]) -> Iterable[Fault]:
     return sums.values()
 
 
-def _began(listed: Sequence[Verdict]) -> str:
-    """The first partition of the failures without a break that the newest failure belongs to."""
-    began = ""
-    is_in_row = False
+def _in_a_row(listed: Sequence[Verdict]) -> Sequence[Verdict]:
+    """The failures without a break of which the newest failure is the last."""
+    row: list[Verdict] = []
+    is_broken_off = True
     for verdict in listed:
-        if not verdict.passed and not is_in_row:
-            began = verdict.partition
-        is_in_row = not verdict.passed
-    return began
+        if not verdict.passed:
+            row = [verdict] if is_broken_off else [*row, verdict]
+        is_broken_off = verdict.passed
+    return row

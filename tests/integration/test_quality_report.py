@@ -2,7 +2,6 @@
 
 import html
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +18,8 @@ from expectations.evidence import questions
 from expectations.evidence.tables import EVIDENCE
 from expectations.report.docs import KEPT, prune
 from expectations.report.report import build_report
+from expectations.report.state import state_of
+from expectations.results import Verdict
 from expectations.run import check
 from expectations.suites.judge import VALIDATIONS
 from expectations.suites.stages import STAGES
@@ -35,10 +36,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> River:
 
 @pytest.fixture
 def river(source: River, tmp_path: Path) -> River:
-    shutil.copytree(source.folder, tmp_path / "river")
-    lake = replace(source.lake, root=str(tmp_path / "river" / "lake"), _open={})
-    target = type(source.target)(tmp_path / "river" / "target.duckdb")
-    return River(tmp_path / "river", source.spec, lake, target)
+    return source.copied_to(tmp_path / "river")
 
 
 def report(river: River, *stages: str) -> str:
@@ -125,6 +123,27 @@ def test_a_check_that_looked_at_nothing_is_a_failure(
     said = report(river, "reorder")
     assert "There are rows, but the check found nothing to look at." in said
     assert f"Since {DAYS[0]} (4 partitions so far) Events count more than once." in said
+
+
+@pytest.mark.parametrize(
+    ("failing", "told"),
+    [
+        (DAYS, f"Since {DAYS[0]} (4 partitions so far)"),
+        (DAYS[3:], f"Since {DAYS[3]} (the newest)"),
+        (DAYS[2:], f"Since {DAYS[2]} (2 partitions so far)"),
+        ([DAYS[0], DAYS[3]], f"Since {DAYS[3]} (the newest), and in 1 before"),
+        ([DAYS[0], *DAYS[2:]], f"Since {DAYS[2]} (2 partitions so far), and in 1 before"),
+        (DAYS[1:2], f"In {DAYS[1]} only; later partitions are well"),
+        (DAYS[:2], f"In 2 partitions, last in {DAYS[1]}; later ones are well"),
+    ],
+)
+def test_since_when_is_said_of_the_failures_in_a_row(failing: list[str], told: str) -> None:
+    verdicts = [
+        Verdict("clocks_are_right", day, passed=day not in failing, examined=9, violations=0)
+        for day in DAYS
+    ]
+    [problem] = state_of(verdicts).warnings
+    assert problem.when == told
 
 
 def test_old_validations_are_pruned_and_the_newest_stay(tmp_path: Path) -> None:
