@@ -11,7 +11,7 @@ import dagster as dg
 from assets.catalogue import asset_key
 from assets.steps import Stores, Watch
 from assets.stores.publishing.figures import DEAD_LETTER_SHARE, Figures
-from transforms.breaker import RESET_S
+from transforms.publishing.breaker import RESET_S
 from transforms.schemas import AMENDED_WINDOWS, PUBLISHED_WINDOWS
 from transforms.spec import StreamSpec
 

@@ -12,8 +12,8 @@ from typing import Final
 from assets.partitions import Axis
 from assets.stores.lake import Lake
 from assets.stores.tables import unit_of
-from transforms.arrival_log import Log, joined, read_log
 from transforms.errors import LakeError
+from transforms.lateness.arrival_log import Log, joined, read_log
 from transforms.schemas import ARRIVAL_US, SEQ, STAGED_EVENTS, STAGED_SOURCES
 from transforms.spec import StreamSpec
 

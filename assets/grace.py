@@ -1,7 +1,7 @@
 """Grace: what the stored arrivals say of the graces in force.
 
 Here belongs keeping the curves, when they are to be made anew, and what the UI shows of the advice.
-How candidates are judged is in ``transforms.grace``, the wording in ``transforms.grace_advice``.
+How candidates are judged is in ``transforms.grace.sweep``, the wording in ``advice`` beside it.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from assets.stores.tables import (
     stored_schema,
     unit_of,
 )
-from transforms.grace import BEHIND_FRACTION, GRACE_US
-from transforms.grace_advice import Advice
-from transforms.grace_report import HEADER, Report, cells, report, shown
+from transforms.grace.advice import Advice
+from transforms.grace.report import HEADER, Report, cells, report, shown
+from transforms.grace.sweep import BEHIND_FRACTION, GRACE_US
 from transforms.schemas import GRACE_ADVICE, PROFILE, STAGED_EVENTS, STAGED_SOURCES
 from transforms.spec import StreamSpec
 
@@ -119,7 +119,7 @@ def as_markdown(advice: Advice) -> str:
 
 
 def grace_assets(spec: StreamSpec, axis: Axis) -> dg.AssetsDefinition:
-    """Return the asset ``grace_advice`` of a stream; it has no partitions."""
+    """Return the asset ``grace.advice`` of a stream; it has no partitions."""
     described = asset_spec(
         spec, GRACE_ADVICE, DESCRIPTION, [dep(spec, STAGED_EVENTS, dg.AllPartitionMapping())]
     )

@@ -32,7 +32,7 @@ from transforms.schemas import (
     window_history_schema,
 )
 from transforms.spec import StreamSpec
-from transforms.spec_partitions import GRAIN_US
+from transforms.spec.partitions import GRAIN_US
 
 # So many revisions are read at a time.
 CHUNK_ROWS: Final = 200_000

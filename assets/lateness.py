@@ -1,7 +1,7 @@
 """Lateness: how late the rows of a stream come, as a whole, by profile and by key.
 
 Here belongs keeping the profile and what the UI shows of it. How it is computed is in
-``transforms.lateness``.
+``transforms.lateness.profile``.
 """
 
 from typing import Final
@@ -15,9 +15,9 @@ from assets.metadata import ROWS, Metadata
 from assets.partitions import Axis
 from assets.stores.lake import Lake, Slot
 from assets.stores.tables import WHOLE
-from transforms.grace_advice import percent, plain
-from transforms.lateness import LEVEL, NAME, bucket_ends_us, lateness_profile
-from transforms.lateness_hints import hints
+from transforms.grace.advice import percent, plain
+from transforms.lateness.hints import hints
+from transforms.lateness.profile import LEVEL, NAME, bucket_ends_us, lateness_profile
 from transforms.schemas import KEY, LATENESS_PROFILE, PROFILE, STAGED_EVENTS
 from transforms.spec import StreamSpec
 

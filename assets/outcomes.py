@@ -1,7 +1,7 @@
 """What became of the dead letters of a stream, read from the lake.
 
 Here belongs which rows and revisions are read for it. The outcomes and their wording are in
-``transforms.outcomes``.
+``transforms.reconciling.outcomes``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from assets.partitions import Axis
 from assets.stores.lake_files import Span
 from assets.stores.tables import unit_of
 from assets.stores.unit_of_work import UnitOfWork
-from transforms.outcomes import outcomes
+from transforms.reconciling.outcomes import outcomes
 from transforms.schemas import (
     COUNTED_DEAD_LETTER_REASONS,
     DEAD_LETTERS,

@@ -1,7 +1,7 @@
 """Parity: the target holds, bit for bit, what was published; proved by event partition.
 
 Here belongs which partitions are proved, and what is kept and told of it. How a proof is made is
-``assets.stores.parity``, what it means ``transforms.parity_proof``.
+``assets.stores.parity``, what it means ``transforms.parity.proof``.
 """
 
 import json
@@ -38,9 +38,9 @@ from assets.stores.tables import (
     frame_schema,
     unit_of,
 )
-from transforms.parity_grid import Cut, Grid
-from transforms.parity_proof import Partition, Proof
-from transforms.parity_verdict import Verdict as Finding
+from transforms.parity.grid import Cut, Grid
+from transforms.parity.proof import Partition, Proof
+from transforms.parity.verdict import Verdict as Finding
 from transforms.schemas import (
     AMENDED_WINDOWS,
     PUBLISHED_WINDOWS,
@@ -50,7 +50,7 @@ from transforms.schemas import (
     WINDOW_START_US,
 )
 from transforms.spec import StreamSpec
-from transforms.spec_partitions import GRAIN_US
+from transforms.spec.partitions import GRAIN_US
 
 DESCRIPTION: Final = "Proof that the target holds what was published for this day of events."
 # What lies in no partition that is proved; nothing should.

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.spec import Grain, StreamSpec
-from transforms.spec_fields import EPOCH
-from transforms.spec_partitions import local_time
+from transforms.spec.fields import EPOCH
+from transforms.spec.partitions import local_time
 
 _CRON: Final = {"15m": "*/15 * * * *", "hour": "0 * * * *", "day": "0 0 * * *"}
 _TEXT: Final = {"15m": "%Y-%m-%d-%H:%M", "hour": "%Y-%m-%d-%H:%M", "day": "%Y-%m-%d"}

@@ -28,7 +28,7 @@ from assets.stores.targets.writers import publish
 from assets.stores.unit_of_work import CHUNK_ROWS, UnitOfWork
 from assets.touched import touched
 from transforms.errors import LakeError
-from transforms.keyed import NEVER
+from transforms.judging.keyed import NEVER
 from transforms.publication import current, readable
 from transforms.reconcile import Starts, reconcile
 from transforms.schemas import (

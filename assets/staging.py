@@ -38,7 +38,7 @@ from assets.stores.unit_of_work import UnitOfWork
 from transforms.books import entry, rejected_entry
 from transforms.digest import DigestSum
 from transforms.errors import LakeError, SourceError
-from transforms.keyed import NEVER
+from transforms.judging.keyed import NEVER
 from transforms.schemas import (
     ARRIVAL_US,
     PROFILE,

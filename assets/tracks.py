@@ -30,7 +30,7 @@ from transforms.schemas import (
     WINDOW_HISTORY,
 )
 from transforms.spec import StreamSpec
-from transforms.spec_tracks import AUTHORITATIVE
+from transforms.spec.tracks import AUTHORITATIVE
 from transforms.tracks import (
     EQUAL_AFTER_US,
     TRACK,

@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.fleet import rows, spec_text
 from transforms import schemas
-from transforms.arrival_log import read_log
 from transforms.durations import HOUR_US, SECOND_US
-from transforms.grace import sweep_of
+from transforms.grace.sweep import sweep_of
+from transforms.lateness.arrival_log import read_log
 from transforms.reorder import advance, empty_state
 from transforms.spec import load_spec
 from transforms.windows import counted_rows, first_publications

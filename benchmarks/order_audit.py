@@ -17,8 +17,8 @@ import polars as pl
 
 from benchmarks.machine import facts
 from benchmarks.measure import run_apart
-from transforms.inversions import Ints, inverted_pairs, stable_order
 from transforms.order_audit import KeyGroups, audit_order
+from transforms.ordering.inversions import Ints, inverted_pairs, stable_order
 
 ROWS = 1_000_000
 KEYS = 10_000

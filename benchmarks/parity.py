@@ -33,8 +33,8 @@ from assets.stores.targets.postgres_target import PostgresTarget
 from benchmarks.machine import facts
 from benchmarks.measure import PeakOfProcess
 from benchmarks.seed_engine import read_and_hash
-from transforms.parity_contract import Contract, Wish, agree
-from transforms.parity_sql import Relation, bulk_query
+from transforms.parity.contract import Contract, Wish, agree
+from transforms.parity.sql import Relation, bulk_query
 
 OUT: Final = Path(__file__).parents[1] / "docs" / "benchmarks" / "parity.md"
 TEMPLATE: Final = Path(__file__).parent / "parity.md.in"

@@ -25,7 +25,7 @@ from orchestration.ranges import FIRST, LAST
 from orchestration.ticks import named
 from transforms.schemas import DEAD_LETTERS, STAGED_SOURCES, WATERMARKS
 from transforms.spec import StreamSpec
-from transforms.spec_fields import format_instant
+from transforms.spec.fields import format_instant
 
 NAME: Final = "alerts"
 INTERVAL_S: Final = 60

@@ -1,7 +1,7 @@
 """The advice on grace for a stream: where the arrivals come from, and what a person tries.
 
 Here belongs reading the lake or files given by hand, and the texts of ``--set``. How it is shown is
-in ``orchestration.commands.grace``; what is computed is in ``transforms.grace_report``.
+in ``orchestration.commands.grace``; what is computed is in ``transforms.grace.report``.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from assets.stores.sources.files import number_on, read_files
 from assets.stores.tables import EVENT_TABLES
 from orchestration.run import partition_of
 from orchestration.settings import Settings
-from transforms.arrival_log import Log, read_log
 from transforms.durations import parse_duration
 from transforms.errors import UsageError
+from transforms.lateness.arrival_log import Log, read_log
 from transforms.schemas import ARRIVAL_US, SEQ
 from transforms.spec import StreamSpec
 

@@ -52,7 +52,7 @@ from transforms.schemas import (
     window_schema,
 )
 from transforms.spec import StreamSpec, load_spec
-from transforms.spec_tracks import AUTHORITATIVE
+from transforms.spec.tracks import AUTHORITATIVE
 from transforms.windows import counted_rows, first_publications
 
 RUN_ID: Final = "replay"

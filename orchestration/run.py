@@ -43,7 +43,7 @@ from orchestration.targets import target_of
 from orchestration.watcher import Watcher
 from transforms.errors import CheckError, SourceError, UsageError
 from transforms.spec import StreamSpec
-from transforms.spec_fields import parse_instant
+from transforms.spec.fields import parse_instant
 
 # How many stages of each track tell of an arrival partition, beside staging; of an event partition.
 TRACK_STAGES: Final = 4

@@ -21,7 +21,7 @@ from assets.touched import rows_waiting
 from orchestration.settings import Settings
 from orchestration.targets import target_of
 from transforms.durations import HOUR_US
-from transforms.outcomes import AMENDED, COUNTED, WAITING
+from transforms.reconciling.outcomes import AMENDED, COUNTED, WAITING
 from transforms.schemas import (
     AMENDED_WINDOWS,
     COUNTED_DEAD_LETTER_REASONS,
@@ -44,7 +44,7 @@ from transforms.schemas import (
     WINDOWS_TOTAL,
 )
 from transforms.spec import StreamSpec
-from transforms.spec_fields import format_instant
+from transforms.spec.fields import format_instant
 from transforms.tracks import PUBLISHED, TRACK, convergence, largest_differences
 from transforms.windows import missed_and_total
 

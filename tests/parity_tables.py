@@ -14,10 +14,10 @@ from assets.stores.parity.options import Options
 from assets.stores.parity.places import side_at
 from assets.stores.parity.repair import repair
 from assets.stores.parity.side import Reading
-from transforms.canonical import ColumnType
-from transforms.parity_contract import Wish
-from transforms.parity_proof import Proof
-from transforms.parity_verdict import Verdict
+from transforms.parity.canonical import ColumnType
+from transforms.parity.contract import Wish
+from transforms.parity.proof import Proof
+from transforms.parity.verdict import Verdict
 
 TODAY = date(2024, 5, 1)
 STORES = (("duckdb", "duckdb"), ("duckdb", "postgres"))

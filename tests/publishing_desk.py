@@ -10,9 +10,9 @@ import polars as pl
 from assets.stores.parity.side import READING, Reading, Side
 from assets.stores.publishing.delivery import Retries, Sink
 from assets.stores.targets.target import EVER, Published, Starts, Target
-from transforms.batch_size import BatchSize
-from transforms.breaker import Breaker
-from transforms.publish_ledger import NO_NOTE, Covered, Note
+from transforms.publishing.batch_size import BatchSize
+from transforms.publishing.breaker import Breaker
+from transforms.publishing.ledger import NO_NOTE, Covered, Note
 from transforms.schemas import EVENT_PARTITION, window_history_schema
 from transforms.spec import load_spec
 

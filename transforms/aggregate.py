@@ -12,12 +12,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from transforms.calendars import IntArray
 from transforms.digest import LANE_0, LANE_1, Lanes, group_digests, row_lanes
 from transforms.errors import CalculationError
-from transforms.grids import grid_of
-from transforms.groups import Groups, in_groups, whole_keys
-from transforms.readings import Readings, statistic
 from transforms.resequence import side_by_side
 from transforms.schemas import (
     ARRIVAL_US,
@@ -47,6 +43,10 @@ from transforms.schemas import (
     window_schema,
 )
 from transforms.spec import StreamSpec, ValueType, WindowSpec
+from transforms.windowing.calendars import IntArray
+from transforms.windowing.grids import grid_of
+from transforms.windowing.groups import Groups, in_groups, whole_keys
+from transforms.windowing.readings import Readings, statistic
 
 MOST_THREADS: Final = 4  # each holds a piece of rows: bounds the memory
 

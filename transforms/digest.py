@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from transforms.column_words import Column, Words, column_words
+from transforms.exact.column_words import Column, Words, column_words
 
 Ints = npt.NDArray[np.int64]
 

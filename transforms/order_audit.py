@@ -21,7 +21,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from transforms.inversions import Ints, grouped_inverted_pairs, inverted_pairs, stable_order
+from transforms.ordering.inversions import (
+    Ints,
+    grouped_inverted_pairs,
+    inverted_pairs,
+    stable_order,
+)
 
 NO_KEY = -1
 """The code of a row whose key is null: it forms no same-key pair."""

@@ -15,9 +15,8 @@ import polars as pl
 
 from transforms.aggregate import windows_of, with_lanes
 from transforms.digest import DigestSum
-from transforms.groups import Groups, in_order
-from transforms.judgement import CHANGE, PUBLISH, WINDOW_ROW_COLUMNS, WITHDRAW, judge
 from transforms.publication import current
+from transforms.reconciling.judgement import CHANGE, PUBLISH, WINDOW_ROW_COLUMNS, WITHDRAW, judge
 from transforms.schemas import (
     COUNT,
     DEAD_LETTER_COUNT,
@@ -37,6 +36,7 @@ from transforms.schemas import (
     window_schema,
 )
 from transforms.spec import StreamSpec
+from transforms.windowing.groups import Groups, in_order
 from transforms.windows import assign
 
 _WINDOW_KEY: Final = (WINDOW, KEY, WINDOW_START_US)

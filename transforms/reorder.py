@@ -16,13 +16,13 @@ import numpy.typing as npt
 import polars as pl
 
 from transforms import schemas
-from transforms.dedup import Verdicts
 from transforms.durations import HOUR_US
-from transforms.keyed import NEVER, Ints, Mask, Positions, RowIds, minus, take
-from transforms.lineup import LineUp, line_up
-from transforms.overflow import Entrants, keys_within_reach, refused_for_room
+from transforms.judging.dedup import Verdicts
+from transforms.judging.keyed import NEVER, Ints, Mask, Positions, RowIds, minus, take
+from transforms.judging.lineup import LineUp, line_up
+from transforms.judging.overflow import Entrants, keys_within_reach, refused_for_room
+from transforms.judging.timeline import by_time, came_late, repeats
 from transforms.spec import StreamSpec
-from transforms.timeline import by_time, came_late, repeats
 from transforms.watermark import (
     Arrivals,
     ProfileCodes,

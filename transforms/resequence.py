@@ -8,18 +8,17 @@ base owns a pool.
         for frame in values(results):
             ...
 
-Belongs here: the public doors. The rules are in `resequence_core`, the threads in
-`resequence_threads`, the tasks in `resequence_async`; several stages are `thread_pipeline` and
+Belongs here: the public doors. The rules are in `ordering.core`, the threads in
+`ordering.threads`, the tasks in `ordering.coroutines`; several stages are `thread_pipeline` and
 `async_pipeline`.
 """
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-from transforms import resequence_async, resequence_threads
-from transforms.resequence_async import AsyncOrderedResults
-from transforms.resequence_async import pipeline as async_pipeline
-from transforms.resequence_core import (
+from transforms.ordering import coroutines as resequence_async
+from transforms.ordering import threads as resequence_threads
+from transforms.ordering.core import (
     SKIP,
     Clock,
     Diagnostics,
@@ -31,8 +30,10 @@ from transforms.resequence_core import (
     Skip,
     Stage,
 )
-from transforms.resequence_threads import OrderedResults, StuckWorkersError
-from transforms.resequence_threads import pipeline as thread_pipeline
+from transforms.ordering.coroutines import AsyncOrderedResults
+from transforms.ordering.coroutines import pipeline as async_pipeline
+from transforms.ordering.threads import OrderedResults, StuckWorkersError
+from transforms.ordering.threads import pipeline as thread_pipeline
 
 __all__ = [
     "SKIP",

@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 import polars as pl
 
-from transforms.raw_rows import field
-from transforms.rejections import reject
+from transforms.reading.raw_rows import field
+from transforms.reading.rejections import reject
+from transforms.reading.texts import to_text
+from transforms.reading.times import read_times
+from transforms.reading.values import read_values
 from transforms.schemas import (
     ARRIVAL_US,
     EVENT_US,
@@ -25,9 +28,6 @@ from transforms.schemas import (
     staged_schema,
 )
 from transforms.spec import DEFAULT, StreamSpec, TimeColumn
-from transforms.texts import to_text
-from transforms.times import read_times
-from transforms.values import read_values
 
 FILE_ROWS = 2**32
 """How many `seq` a file of the lake has for itself: seq = ordinal x this + row."""

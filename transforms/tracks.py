@@ -1,6 +1,6 @@
 """Tracks against each other: how far each revision of one was off, and when it came to agree.
 
-Here belongs the comparison of revisions. Which tracks there may be is said in ``spec_tracks``; how
+Here belongs the comparison of revisions. Which tracks there may be is said in ``spec.tracks``; how
 a track is computed differs in nothing from any other stream.
 """
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from transforms import schemas
-from transforms.keyed import (
+from transforms.judging.keyed import (
     FOREVER,
     NEVER,
     Grouped,
@@ -29,7 +29,7 @@ from transforms.keyed import (
     minus,
     running_max,
 )
-from transforms.spec_profiles import Profile
+from transforms.spec.profiles import Profile
 
 ProfileCodes = npt.NDArray[np.uint16]
 

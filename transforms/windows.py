@@ -12,9 +12,6 @@ import numpy as np
 import polars as pl
 
 from transforms.aggregate import windows_of
-from transforms.calendars import INT64
-from transforms.grids import Bounds, grid_of
-from transforms.groups import Groups, in_order, merged
 from transforms.schemas import (
     CLOSED,
     COUNTED_DEAD_LETTER_REASONS,
@@ -34,6 +31,9 @@ from transforms.schemas import (
     window_schema,
 )
 from transforms.spec import StreamSpec, WindowSpec
+from transforms.windowing.calendars import INT64
+from transforms.windowing.grids import Bounds, grid_of
+from transforms.windowing.groups import Groups, in_order, merged
 
 NEVER: Final = int(INT64.min)
 FOREVER: Final = int(INT64.max)

@@ -14,7 +14,7 @@ import polars as pl
 from assets.stores.lake import Lake, Slot
 from assets.stores.sources.files import FileRead
 from assets.stores.sources.storage import Version
-from transforms.keyed import NEVER
+from transforms.judging.keyed import NEVER
 from transforms.schemas import ARRIVAL_US, SEQ, SOURCE_FILES
 from transforms.staging import fill_arrival_for_partition
 

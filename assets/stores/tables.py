@@ -13,8 +13,8 @@ from assets.stores.lake import Lake
 from assets.stores.unit_of_work import UnitOfWork
 from transforms import schemas
 from transforms.digest import LANE_0, row_lanes
-from transforms.grace_report import ADVICE_SCHEMA
-from transforms.lateness import PROFILE_SCHEMA
+from transforms.grace.report import ADVICE_SCHEMA
+from transforms.lateness.profile import PROFILE_SCHEMA
 from transforms.spec import StreamSpec
 from transforms.tracks import difference_schema
 
@@ -68,7 +68,7 @@ SOURCE_ROOT: Final = "source_root"
 TARGET_ROOT: Final = "target_root"
 NUMBER: Final = "publication_number"
 SUMMARY: Final = "summary"
-# Columns of `grace_advice`, beside the curves: the arrival partitions that they were read off.
+# Columns of `grace.advice`, beside the curves: the arrival partitions that they were read off.
 FIRST_PARTITION: Final = "first_partition"
 LAST_PARTITION: Final = "last_partition"
 # Columns of `published_windows` and `amended_windows`: how many windows of a name there are.

@@ -17,7 +17,6 @@ import polars as pl
 import typer
 
 from orchestration.commands.result import AsJson, show
-from transforms.csv_lines import SEPARATORS
 from transforms.errors import SourceError, UsageError
 from transforms.order_audit import (
     ColumnOrder,
@@ -27,6 +26,7 @@ from transforms.order_audit import (
     audit_order,
     in_order_of,
 )
+from transforms.reading.csv_lines import SEPARATORS
 
 File = Annotated[Path, typer.Argument(help="CSV, TSV, NDJSON (also .gz and .zst) or Parquet.")]
 Key = Annotated[list[str], typer.Option("--key", help="The column, or columns, of the key.")]

@@ -1,6 +1,6 @@
 """``lowwater dead-letters``: what became of the rows that could not join the ordered stream.
 
-Here belongs how it is told. What the outcomes are is said in ``transforms.outcomes``.
+Here belongs how it is told. What the outcomes are is said in ``transforms.reconciling.outcomes``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ def dead_letters_of(settings: Settings, stream: str) -> "pl.DataFrame":
     from assets.partitions import Axis  # noqa: PLC0415
     from assets.stores.lake import Lake  # noqa: PLC0415
     from assets.stores.tables import EVENT_TABLES  # noqa: PLC0415
-    from transforms.outcomes import OUTCOME, WHY  # noqa: PLC0415
+    from transforms.reconciling.outcomes import OUTCOME, WHY  # noqa: PLC0415
     from transforms.schemas import dead_letter_schema  # noqa: PLC0415
 
     spec = load_specs(settings.streams).computed(stream)
@@ -79,7 +79,7 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 def instant(us: int) -> str:
     """Return an event time as text; a wrong clock may be beyond the years of the calendar."""
-    from transforms.spec_fields import format_instant  # noqa: PLC0415
+    from transforms.spec.fields import format_instant  # noqa: PLC0415
 
     try:
         return format_instant(us)

@@ -16,9 +16,9 @@ from transforms.errors import UsageError
 
 if TYPE_CHECKING:
     from assets.arrivals import Arrivals
-    from transforms.grace_advice import Advice
-    from transforms.grace_report import Report
-    from transforms.lateness_hints import Hint
+    from transforms.grace.advice import Advice
+    from transforms.grace.report import Report
+    from transforms.lateness.hints import Hint
     from transforms.spec import StreamSpec
 
 SPEC_ENDINGS: Final = (".yaml", ".yml")
@@ -60,9 +60,9 @@ def command(
     """
     # Polars and Dagster take their time to import; a wrong name need not wait for them.
     from orchestration import grace  # noqa: PLC0415
-    from transforms.grace_report import report  # noqa: PLC0415
-    from transforms.lateness import lateness_profile  # noqa: PLC0415
-    from transforms.lateness_hints import hints  # noqa: PLC0415
+    from transforms.grace.report import report  # noqa: PLC0415
+    from transforms.lateness.hints import hints  # noqa: PLC0415
+    from transforms.lateness.profile import lateness_profile  # noqa: PLC0415
 
     spec = spec_of(stream, inputs or [])
     graces = grace.parse_graces(spec, tried or [])
@@ -135,7 +135,7 @@ def odd_keys(odd: Sequence["Hint"]) -> Iterator[str]:
 
 def profile_lines(advice: "Advice") -> Iterator[str]:
     """Tell one profile: the curve, the advice, the warnings."""
-    from transforms.grace_report import HEADER, cells, shown  # noqa: PLC0415
+    from transforms.grace.report import HEADER, cells, shown  # noqa: PLC0415
 
     yield (
         f"profile {advice.profile}: {advice.in_force['rows']:,} rows of {advice.keys:,} keys"
@@ -149,7 +149,7 @@ def profile_lines(advice: "Advice") -> Iterator[str]:
 def span(days: float) -> str:
     """Return how long the arrivals took; figures a day are of one hour at least."""
     from transforms.durations import DAY_US, HOUR_US  # noqa: PLC0415
-    from transforms.grace_advice import plain  # noqa: PLC0415
+    from transforms.grace.advice import plain  # noqa: PLC0415
 
     if days >= 1:
         return f"{days:.3g} days"

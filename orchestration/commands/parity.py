@@ -28,11 +28,11 @@ from orchestration.settings import Settings
 from orchestration.specs import load_specs
 from orchestration.targets import target_of
 from orchestration.watcher import Watcher
-from transforms.canonical import ColumnType
 from transforms.errors import UsageError
-from transforms.parity_contract import Wish
-from transforms.parity_proof import Proof
-from transforms.parity_waivers import Waiver, read_waivers
+from transforms.parity.canonical import ColumnType
+from transforms.parity.contract import Wish
+from transforms.parity.proof import Proof
+from transforms.parity.waivers import Waiver, read_waivers
 
 _PLACE = "postgresql://host/db/table, env:DSN_VARIABLE/table, file.duckdb/table or files.parquet."
 Stream = Annotated[

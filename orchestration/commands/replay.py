@@ -68,7 +68,7 @@ def command(
 
 def instant_us(option: str, text: str | None) -> int | None:
     """Read a time of the command line, in UTC where it has no offset."""
-    from transforms.spec_fields import parse_instant  # noqa: PLC0415
+    from transforms.spec.fields import parse_instant  # noqa: PLC0415
 
     try:
         return None if text is None else parse_instant(text)

@@ -7,12 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("orchestration", "assets", "transforms", "expectations")
-HOME = ROOT / "transforms"
+HOME = ROOT / "transforms" / "ordering"
+OWNING = {"core", "coroutines", "threads"}
 OTHERS = sorted(
     path
     for package in PACKAGES
     for path in (ROOT / package).rglob("*.py")
-    if not (path.parent == HOME and path.name.startswith("resequence"))
+    if not (path.parent == HOME and path.stem in OWNING)
 )
 POOLS = {"concurrent", "multiprocessing", "_thread", "joblib"}
 STARTERS = {

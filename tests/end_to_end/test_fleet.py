@@ -9,7 +9,7 @@ from orchestration.grace import log_of_files
 from orchestration.replay import replay
 from samples import fleet
 from samples.fleet import HOUR, START, fleet_of, landing, write
-from transforms.lateness import lateness_profile
+from transforms.lateness.profile import lateness_profile
 from transforms.spec import StreamSpec, load_spec
 
 SPEC = Path(__file__).parents[2] / "streams" / "fleet.yaml"

@@ -17,8 +17,8 @@ from assets.stores.publishing.delivery import Sink
 from assets.stores.targets.faults import TargetDataError, TargetOutageError
 from orchestration.alerts import target_trouble
 from orchestration.jobs import arrivals_job
-from transforms.breaker import Breaker
-from transforms.publish_ledger import Note
+from transforms.publishing.breaker import Breaker
+from transforms.publishing.ledger import Note
 from transforms.schemas import PUBLISHED_WINDOWS
 
 

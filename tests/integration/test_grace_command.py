@@ -22,7 +22,7 @@ from orchestration.definitions import build_defs
 from orchestration.jobs import advice_job
 from orchestration.specs import load_specs
 from samples import fleet
-from transforms.grace_report import with_graces
+from transforms.grace.report import with_graces
 from transforms.schemas import GRACE_ADVICE, LATENESS_PROFILE, PROFILE
 from transforms.spec import StreamSpec
 

@@ -8,9 +8,9 @@ from parity_tables import STORES, TODAY, Tables, causes, compared, counts
 from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.parity.options import Options
 from assets.stores.parity.postgres_side import PostgresSide
-from transforms.canonical import ColumnType
-from transforms.parity_proof import Proof
-from transforms.parity_waivers import Waiver
+from transforms.parity.canonical import ColumnType
+from transforms.parity.proof import Proof
+from transforms.parity.waivers import Waiver
 
 
 @pytest.fixture(params=STORES, ids="-".join)

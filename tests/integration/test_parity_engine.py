@@ -11,10 +11,10 @@ from assets.stores.parity import engine
 from assets.stores.parity.ledger import FileLedger
 from assets.stores.parity.options import Options
 from transforms.errors import TargetError
-from transforms.parity_cells import Cells
-from transforms.parity_contract import Contract
-from transforms.parity_faults import Planted
-from transforms.parity_proof import Partition
+from transforms.parity.cells import Cells
+from transforms.parity.contract import Contract
+from transforms.parity.faults import Planted
+from transforms.parity.proof import Partition
 
 COLUMNS = "k bigint, v text, f float8"
 

@@ -17,13 +17,13 @@ from assets.stores.parity.places import side_at
 from assets.stores.parity.postgres_side import PostgresSide
 from assets.stores.parity.side import Reading, Side, rows_of
 from assets.stores.parity.sql_side import SQLSide
-from transforms import canonical_self_test
-from transforms.canonical import ColumnType, Kind
-from transforms.canonical_sql import Storage, duckdb_lane, postgres_lane
-from transforms.canonical_vectors import VECTORS, Vector
-from transforms.parity_contract import Column, Contract, RefusedError, Role, Wish, agree
-from transforms.parity_grid import Cut, Grid
-from transforms.parity_sql import Relation
+from transforms.parity import canonical_self_test
+from transforms.parity.canonical import ColumnType, Kind
+from transforms.parity.canonical_sql import Storage, duckdb_lane, postgres_lane
+from transforms.parity.canonical_vectors import VECTORS, Vector
+from transforms.parity.contract import Column, Contract, RefusedError, Role, Wish, agree
+from transforms.parity.grid import Cut, Grid
+from transforms.parity.sql import Relation
 
 TYPES = "k bigint, f float8, i timestamptz, l timestamp, d date, n numeric(18,4), t text, b bytea"
 PAYLOAD_NAN = struct.unpack("<d", (0xFFF8_0000_0000_0001).to_bytes(8, "little"))[0]

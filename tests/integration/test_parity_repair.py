@@ -3,7 +3,7 @@ from parity_tables import STORES, TODAY, Tables, compared, counts
 
 from assets.stores.parity.options import Options
 from transforms.errors import UsageError
-from transforms.parity_waivers import Waiver
+from transforms.parity.waivers import Waiver
 
 COLUMNS = "k bigint, v text, f float8, i timestamptz, revision bigint"
 EVERY = (

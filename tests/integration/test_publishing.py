@@ -19,11 +19,11 @@ from assets.stores.targets.faults import (
     TargetOutageError,
 )
 from assets.stores.targets.writers import LANES, QUEUE, publish
-from transforms.breaker import BreakerState
-from transforms.canonical import frame
 from transforms.errors import TargetError
-from transforms.parity_stream import published_contract
-from transforms.publish_ledger import Note
+from transforms.parity.canonical import frame
+from transforms.parity.stream import published_contract
+from transforms.publishing.breaker import BreakerState
+from transforms.publishing.ledger import Note
 from transforms.schemas import EVENT_PARTITION
 
 ROWS = revisions(40, hours=30)  # 1,200 windows on two days

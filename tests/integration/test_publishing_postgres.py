@@ -22,8 +22,8 @@ from assets.stores.publishing.row_sums import K_LANES, S_LANES, row_lanes, sums_
 from assets.stores.targets.postgres_target import PostgresTarget
 from assets.stores.targets.writers import publish
 from transforms.errors import TargetError
-from transforms.parity_stream import published_contract
-from transforms.publish_ledger import Note
+from transforms.parity.stream import published_contract
+from transforms.publishing.ledger import Note
 from transforms.schemas import EVENT_PARTITION, to_stored
 
 ROWS = revisions(40, hours=10)

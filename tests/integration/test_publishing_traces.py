@@ -22,7 +22,7 @@ from assets.stores.targets.duckdb_target import DuckDBTarget
 from assets.stores.targets.faults import TargetOutageError
 from assets.stores.targets.writers import publish
 from orchestration.telemetry import export_traces
-from transforms.publish_ledger import Note
+from transforms.publishing.ledger import Note
 
 PROGRAM: Final = """
 from opentelemetry import trace

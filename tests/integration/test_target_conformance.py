@@ -17,7 +17,7 @@ from assets.stores.targets.duckdb_target import DuckDBTarget
 from assets.stores.targets.postgres_target import PostgresTarget
 from assets.stores.targets.target import Published, Starts, Target
 from transforms.errors import TargetError
-from transforms.publish_ledger import Covered, DeadLetter, Entry, Note, Publication, State, Sums
+from transforms.publishing.ledger import Covered, DeadLetter, Entry, Note, Publication, State, Sums
 from transforms.resequence import ordered_map
 
 STREAM = "gauges"

@@ -25,7 +25,7 @@ from expectations.run import gather
 from orchestration.cli import main
 from orchestration.jobs import parity_job
 from transforms.errors import CheckError
-from transforms.parity_proof import Proof
+from transforms.parity.proof import Proof
 from transforms.schemas import TARGET_PARITY, WINDOW_HISTORY
 
 Change = Callable[[str], None]

@@ -12,12 +12,12 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.canonical import ColumnType, Kind, frame
-from transforms.canonical_frames import frames_of
-from transforms.parity_cells import Digests, cells_of
-from transforms.parity_contract import Column, Contract, Role
-from transforms.parity_descent import DIGESTS, aligned, differing, summed
-from transforms.parity_sql import DuckDBDialect, Relation, rows_query
+from transforms.parity.canonical import ColumnType, Kind, frame
+from transforms.parity.canonical_frames import frames_of
+from transforms.parity.cells import Digests, cells_of
+from transforms.parity.contract import Column, Contract, Role
+from transforms.parity.descent import DIGESTS, aligned, differing, summed
+from transforms.parity.sql import DuckDBDialect, Relation, rows_query
 
 md5 = partial(md5_of, usedforsecurity=False)
 TIMES = st.datetimes(datetime(1000, 1, 1), datetime(9999, 1, 1))  # noqa: DTZ001 - given a zone below

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from property.arrival_logs import logs, specs
 
 from transforms import schemas
-from transforms.arrival_log import joined, read_log
-from transforms.grace import (
+from transforms.grace.sweep import (
     AMENDED,
     CLOSED,
     DEAD,
@@ -20,7 +19,8 @@ from transforms.grace import (
     Sweep,
     sweep_of,
 )
-from transforms.grace_windows import shortest_window
+from transforms.grace.windows import shortest_window
+from transforms.lateness.arrival_log import joined, read_log
 from transforms.reorder import Outcome, advance, empty_state
 from transforms.schemas import (
     BUFFER_OVERFLOW,

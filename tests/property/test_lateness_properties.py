@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from property.arrival_logs import logs, specs
 
-from transforms.arrival_log import Log, read_log
-from transforms.lateness import PROFILE_SCHEMA, lateness_profile
+from transforms.lateness.arrival_log import Log, read_log
+from transforms.lateness.profile import PROFILE_SCHEMA, lateness_profile
 from transforms.spec import StreamSpec
 
 SETTINGS = settings(max_examples=40, deadline=None)

@@ -3,8 +3,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.inversions import grouped_inverted_pairs, inverted_pairs, stable_order
 from transforms.order_audit import audit_order
+from transforms.ordering.inversions import grouped_inverted_pairs, inverted_pairs, stable_order
 
 SMALL = st.integers(-3, 3)
 ANY = st.integers(-(2**63), 2**63 - 1)

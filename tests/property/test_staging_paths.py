@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms import ndjson_twins
-from transforms.ndjson import ndjson_rows
-from transforms.ndjson_lines import BLANK, read_line
-from transforms.ndjson_scalars import plain_integers
-from transforms.text_lines import split_lines
+from transforms.reading import ndjson_twins
+from transforms.reading.ndjson import ndjson_rows
+from transforms.reading.ndjson_lines import BLANK, read_line
+from transforms.reading.ndjson_scalars import plain_integers
+from transforms.reading.text_lines import split_lines
 
 COLUMNS = ("k", "t", "v", "w")
 

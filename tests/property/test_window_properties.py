@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_windows import DAY_US, MINUTE_US, Row, frame, instant, stream
 
-from transforms import groups
 from transforms.spec import StreamSpec
+from transforms.windowing import groups
 from transforms.windows import counted_rows, first_publications, missed_and_total, row_range
 
 NASTY = settings(max_examples=30, deadline=None)

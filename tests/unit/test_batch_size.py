@@ -1,4 +1,4 @@
-from transforms.batch_size import CEILING, FLOOR, BatchSize
+from transforms.publishing.batch_size import CEILING, FLOOR, BatchSize
 
 MIB = 1 << 20
 

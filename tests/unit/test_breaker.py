@@ -1,6 +1,6 @@
 import pytest
 
-from transforms.breaker import Answer, Breaker, BreakerOpenError, BreakerState
+from transforms.publishing.breaker import Answer, Breaker, BreakerOpenError, BreakerState
 
 
 class Clock:

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_windows import DAY_US, instant, local
 
-from transforms.calendars import day_start_us, day_starts, local_days, unit_starts
-from transforms.grids import (
+from transforms.spec import WindowSpec
+from transforms.windowing.calendars import day_start_us, day_starts, local_days, unit_starts
+from transforms.windowing.grids import (
     CalendarGrid,
     FixedGrid,
     Grid,
@@ -18,7 +19,6 @@ from transforms.grids import (
     grid_of,
     lateness_us,
 )
-from transforms.spec import WindowSpec
 
 HOUR_US = 3_600_000_000
 INT64 = np.iinfo(np.int64)

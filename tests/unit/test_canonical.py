@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from transforms.canonical import (
+from transforms.parity.canonical import (
     ColumnType,
     Kind,
     Value,
@@ -17,8 +17,8 @@ from transforms.canonical import (
     shown,
     text_frame,
 )
-from transforms.canonical_self_test import check_oracle
-from transforms.canonical_vectors import SEPARATOR_ROWS, VECTORS, Vector
+from transforms.parity.canonical_self_test import check_oracle
+from transforms.parity.canonical_vectors import SEPARATOR_ROWS, VECTORS, Vector
 
 TEXT = ColumnType(Kind.TEXT)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_windows import neumaier
 
-from transforms.compensated import group_sums
+from transforms.exact.compensated import group_sums
 
 LARGEST = np.finfo(np.float64).max
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.exact_sums import decimal_sums, whole_sums
+from transforms.exact.exact_sums import decimal_sums, whole_sums
 
 MOST = 10**38 - 1
 

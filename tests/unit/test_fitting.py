@@ -4,7 +4,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from transforms.fitting import KindError, Misfit, fitted
+from transforms.publishing.fitting import KindError, Misfit, fitted
 
 AMOUNT = {"amount": pl.Decimal(18, 4)}
 

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 from unit.small_logs import SECOND, staged, stream
 
-from transforms.arrival_log import read_log
-from transforms.grace import (
+from transforms.grace.sweep import (
     AMENDED,
     BEHIND_FRACTION,
     CURVE,
@@ -20,6 +19,7 @@ from transforms.grace import (
     knee,
     sweep_of,
 )
+from transforms.lateness.arrival_log import read_log
 from transforms.schemas import (
     BEHIND_WATERMARK,
     BUFFER_OVERFLOW,

@@ -3,10 +3,10 @@
 import pytest
 from unit.small_logs import SECOND, staged, stream
 
-from transforms.arrival_log import read_log
-from transforms.grace import GRACE_US, sweep_of
-from transforms.grace_advice import Advice, advise, cost, percent, plain
-from transforms.grace_report import cells, report, shown, with_graces
+from transforms.grace.advice import Advice, advise, cost, percent, plain
+from transforms.grace.report import cells, report, shown, with_graces
+from transforms.grace.sweep import GRACE_US, sweep_of
+from transforms.lateness.arrival_log import read_log
 
 
 def steady(*late: tuple[int, float], grace: str = "10s", capacity: int = 1000) -> Advice:

@@ -5,9 +5,9 @@ import polars as pl
 from unit.small_logs import SECOND, stream
 
 from transforms import schemas
-from transforms.arrival_log import read_log
-from transforms.grace import DEAD, PEAK_ROWS, Sweep, sweep_of
-from transforms.grace_advice import capacity_of
+from transforms.grace.advice import capacity_of
+from transforms.grace.sweep import DEAD, PEAK_ROWS, Sweep, sweep_of
+from transforms.lateness.arrival_log import read_log
 from transforms.reorder import advance, empty_state
 from transforms.spec import StreamSpec
 

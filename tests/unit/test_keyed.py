@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transforms.keyed import (
+from transforms.judging.keyed import (
     FOREVER,
     NEVER,
     Grouped,

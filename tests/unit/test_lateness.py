@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from unit.small_logs import SECOND, staged, stream
 
-from transforms.arrival_log import read_log
-from transforms.lateness import (
+from transforms.lateness.arrival_log import read_log
+from transforms.lateness.profile import (
     BUCKETS,
     PROFILE_SCHEMA,
     bucket_ends_us,

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from transforms.durations import DAY_US, HOUR_US, MINUTE_US, SECOND_US
-from transforms.lateness import PROFILE_SCHEMA
-from transforms.lateness_hints import hints
+from transforms.lateness.hints import hints
+from transforms.lateness.profile import PROFILE_SCHEMA
 
 HEALTHY = {
     "level": "key",

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from transforms.inversions import grouped_inverted_pairs, inverted_pairs, stable_order
 from transforms.order_audit import OrderAudit, PairCounts, audit_order, in_order_of
+from transforms.ordering.inversions import grouped_inverted_pairs, inverted_pairs, stable_order
 
 # Completed, with four workers that claim one job at a time.
 DONE_UNKEYED = "1 3 5 4 2 6 8 10 7 11 9 13 15 12 14 18 16 20 17 19 23 21 22 24"

@@ -3,9 +3,9 @@
 import polars as pl
 from small_stream import counted, small_spec, watermark
 
-from transforms import outcomes as said
-from transforms.outcomes import outcomes
 from transforms.reconcile import reconcile
+from transforms.reconciling import outcomes as said
+from transforms.reconciling.outcomes import outcomes
 from transforms.schemas import window_schema
 from transforms.windows import first_publications
 

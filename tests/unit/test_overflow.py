@@ -3,7 +3,7 @@
 import numpy as np
 from unit.small_logs import fates, reorder, stream
 
-from transforms.overflow import keys_within_reach
+from transforms.judging.overflow import keys_within_reach
 
 
 def test_a_full_buffer_refuses_the_next_row_which_moves_the_watermark_all_the_same() -> None:

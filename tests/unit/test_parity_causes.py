@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from transforms.canonical import ColumnType, Value, encode
-from transforms.parity_causes import cause_of
+from transforms.parity.canonical import ColumnType, Value, encode
+from transforms.parity.causes import cause_of
 
 NOON = datetime(2024, 2, 29, 12, 0, 5, 123_456, UTC)
 

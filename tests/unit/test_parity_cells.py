@@ -1,10 +1,10 @@
 from functools import partial
 from hashlib import md5 as md5_of
 
-from transforms.canonical_frames import rows_of
-from transforms.canonical_self_test import EXAMPLE_CONTRACT
-from transforms.canonical_vectors import EXAMPLE_ROWS
-from transforms.parity_cells import (
+from transforms.parity.canonical_frames import rows_of
+from transforms.parity.canonical_self_test import EXAMPLE_CONTRACT
+from transforms.parity.canonical_vectors import EXAMPLE_ROWS
+from transforms.parity.cells import (
     EMPTY,
     Cell,
     Digests,
@@ -16,8 +16,8 @@ from transforms.parity_cells import (
     root,
     total,
 )
-from transforms.parity_faults import digests_of
-from transforms.parity_proof import flat, from_flat
+from transforms.parity.faults import digests_of
+from transforms.parity.proof import flat, from_flat
 
 md5 = partial(md5_of, usedforsecurity=False)
 FULL = b"\xff" * 16

@@ -1,9 +1,9 @@
 import pytest
 
-from transforms.canonical import ColumnType
-from transforms.canonical_self_test import EXAMPLE_CONTRACT
-from transforms.canonical_types import Declared, duckdb_column_type, postgres_column_type
-from transforms.parity_contract import RefusedError, Role, Wish, agree, only_in_target
+from transforms.parity.canonical import ColumnType
+from transforms.parity.canonical_self_test import EXAMPLE_CONTRACT
+from transforms.parity.canonical_types import Declared, duckdb_column_type, postgres_column_type
+from transforms.parity.contract import RefusedError, Role, Wish, agree, only_in_target
 
 SOURCE = [
     duckdb_column_type(name, kind)

@@ -1,5 +1,5 @@
-from transforms.parity_contract import Contract
-from transforms.parity_stream import published_contract
+from transforms.parity.contract import Contract
+from transforms.parity.stream import published_contract
 from transforms.spec import load_spec
 
 SPEC = """

@@ -1,11 +1,11 @@
 import pytest
 
-from transforms.canonical import ColumnType, Value
-from transforms.canonical_frames import rows_of
-from transforms.parity_contract import Column, Contract, Role
-from transforms.parity_faults import compared, plant
-from transforms.parity_plan import Planner
-from transforms.parity_verdict import Difference, Row, Tally, Verdict
+from transforms.parity.canonical import ColumnType, Value
+from transforms.parity.canonical_frames import rows_of
+from transforms.parity.contract import Column, Contract, Role
+from transforms.parity.faults import compared, plant
+from transforms.parity.plan import Planner
+from transforms.parity.verdict import Difference, Row, Tally, Verdict
 
 
 def column(name: str, kind: str, role: Role = Role.VALUE) -> Column:
@@ -103,7 +103,7 @@ def test_a_fault_that_has_no_place_is_not_claimed() -> None:
 
 
 def test_a_blind_comparison_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transforms.parity_faults.bad_buckets", lambda *_: [])
+    monkeypatch.setattr("transforms.parity.faults.bad_buckets", lambda *_: [])
     assert all(fault.seen is False for fault in plant(WIDE, rows_of(WIDE, ROWS)))
 
 

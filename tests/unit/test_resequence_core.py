@@ -1,6 +1,6 @@
 import pytest
 
-from transforms.resequence_core import (
+from transforms.ordering.core import (
     SKIP,
     Envelope,
     Intake,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from transforms.ordering.threads import STUCK_LIMIT
 from transforms.resequence import (
     SKIP,
     ItemTimedOutError,
@@ -19,7 +20,6 @@ from transforms.resequence import (
     thread_pipeline,
     values,
 )
-from transforms.resequence_threads import STUCK_LIMIT
 
 
 class SteeredClock:

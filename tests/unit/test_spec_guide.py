@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from transforms.spec import SpecError, load_spec
-from transforms.spec_words import ALLOWED
+from transforms.spec.words import ALLOWED
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "declare-a-stream.md").read_text(encoding="utf-8")
 FILE = "streams/river_gauges.yaml"

@@ -6,8 +6,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from transforms.ndjson import ndjson_rows
-from transforms.raw_rows import source_columns
+from transforms.reading.ndjson import ndjson_rows
+from transforms.reading.raw_rows import source_columns
+from transforms.reading.text_lines import split_lines
 from transforms.schemas import REJECTION_REASONS, rejected_schema, staged_schema
 from transforms.spec import StreamSpec, load_spec
 from transforms.staging import (
@@ -17,7 +18,6 @@ from transforms.staging import (
     parse,
     with_seq,
 )
-from transforms.text_lines import split_lines
 
 ROW = {"site": "north", "at": "2026-05-04T00:00:05Z", "got": "2026-05-04T00:00:06Z", "level": 1.5}
 AT, GOT = 1_777_852_805_000_000, 1_777_852_806_000_000

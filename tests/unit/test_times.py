@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
-from transforms.time_formats import compile_format
-from transforms.times import read_times
+from transforms.reading.time_formats import compile_format
+from transforms.reading.times import read_times
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INT64_MAX = 2**63 - 1

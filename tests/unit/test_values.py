@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.numerals import numeral
+from transforms.reading.numerals import numeral
+from transforms.reading.values import read_values
 from transforms.spec import ValueType
-from transforms.values import read_values
 
 INVALID = object()
 """What could not be read: null, and flagged."""

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from plain_windows import MINUTE_US, Row, frame, instant, stream
 
-from transforms import groups
 from transforms.schemas import window_schema
+from transforms.windowing import groups
 from transforms.windows import (
     assign,
     counted_rows,

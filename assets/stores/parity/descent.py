@@ -1,6 +1,6 @@
 """From cells to rows: what is asked of two sides when buckets disagree, and whether it is true.
 
-Here belongs the asking. Matching is ``transforms.parity_descent``.
+Here belongs the asking. Matching is ``transforms.parity.descent``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from assets.stores.parity.side import Side
-from transforms.parity_cells import Cells, bad_buckets, bucket_of, total
-from transforms.parity_contract import Contract, RefusedError
-from transforms.parity_descent import DIGESTS, Pair, aligned, differing, grouped, stream_all, summed
-from transforms.parity_proof import Partition
-from transforms.parity_verdict import Difference
+from transforms.parity.cells import Cells, bad_buckets, bucket_of, total
+from transforms.parity.contract import Contract, RefusedError
+from transforms.parity.descent import DIGESTS, Pair, aligned, differing, grouped, stream_all, summed
+from transforms.parity.proof import Partition
+from transforms.parity.verdict import Difference
 
 KEYS_AT_ONCE = 2_000
 

@@ -26,7 +26,8 @@ from assets.stores.parity.side import (
 )
 from assets.stores.parity.sql_side import SQLSide
 from assets.stores.parity.staging import Stage
-from transforms.canonical_self_test import (
+from transforms.errors import TargetError, UsageError
+from transforms.parity.canonical_self_test import (
     EXAMPLE,
     EXAMPLE_CONTRACT,
     VECTOR_CONTRACT,
@@ -34,13 +35,12 @@ from transforms.canonical_self_test import (
     check_vectors,
     vectors,
 )
-from transforms.canonical_sql import literal
-from transforms.canonical_types import Declared, duckdb_column_type
-from transforms.errors import TargetError, UsageError
-from transforms.parity_cells import Print
-from transforms.parity_contract import Contract
-from transforms.parity_repair_sql import duckdb_repair
-from transforms.parity_sql import DuckDBDialect, Relation, rows_query
+from transforms.parity.canonical_sql import literal
+from transforms.parity.canonical_types import Declared, duckdb_column_type
+from transforms.parity.cells import Print
+from transforms.parity.contract import Contract
+from transforms.parity.repair_sql import duckdb_repair
+from transforms.parity.sql import DuckDBDialect, Relation, rows_query
 
 _NO_FILE = ":memory:"
 

@@ -11,14 +11,14 @@ from assets.stores.parity.descent import Descent
 from assets.stores.parity.level_one import read
 from assets.stores.parity.options import Options
 from assets.stores.parity.side import Side
-from transforms.canonical_self_test import check_oracle, check_prints
-from transforms.parity_cells import cells_of
-from transforms.parity_contract import Contract, RefusedError, Wish, agree, only_in_target
-from transforms.parity_descent import grouped
-from transforms.parity_faults import Planted, digests_of, plant
-from transforms.parity_plan import Planner
-from transforms.parity_proof import Blindness, Partition, Proof, Sides
-from transforms.parity_verdict import Difference, Row, Tally
+from transforms.parity.canonical_self_test import check_oracle, check_prints
+from transforms.parity.cells import cells_of
+from transforms.parity.contract import Contract, RefusedError, Wish, agree, only_in_target
+from transforms.parity.descent import grouped
+from transforms.parity.faults import Planted, digests_of, plant
+from transforms.parity.plan import Planner
+from transforms.parity.proof import Blindness, Partition, Proof, Sides
+from transforms.parity.verdict import Difference, Row, Tally
 
 _SAMPLE_ROWS = 200
 

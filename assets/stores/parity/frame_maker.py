@@ -1,6 +1,6 @@
 """Level one in this process: DuckDB over a table of its own, or over what a bulk read hands over.
 
-Here belongs who runs the queries of level one; what they are is ``transforms.parity_sql``.
+Here belongs who runs the queries of level one; what they are is ``transforms.parity.sql``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from assets.stores.parity.settings import settle
 from assets.stores.parity.side import Prints, Scans, prints_of, scans_of
-from transforms.canonical_sql import Storage
-from transforms.parity_contract import Contract
-from transforms.parity_grid import Cut
-from transforms.parity_sql import DuckDBDialect, Relation, cells_query, prints_query, rows_query
+from transforms.parity.canonical_sql import Storage
+from transforms.parity.contract import Contract
+from transforms.parity.grid import Cut
+from transforms.parity.sql import DuckDBDialect, Relation, cells_query, prints_query, rows_query
 
 _BULK = "bulk"
 _NATIVE = DuckDBDialect()

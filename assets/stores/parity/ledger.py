@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from transforms.errors import UsageError
-from transforms.parity_cells import Cells
-from transforms.parity_contract import Contract
-from transforms.parity_proof import Partition, flat, from_flat
+from transforms.parity.cells import Cells
+from transforms.parity.contract import Contract
+from transforms.parity.proof import Partition, flat, from_flat
 
 Line = dict[str, Any]
 Name = tuple[str, ...]

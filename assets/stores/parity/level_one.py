@@ -14,11 +14,11 @@ from assets.stores.counting import Passed, unheard
 from assets.stores.parity.descent import Descent
 from assets.stores.parity.options import CellLedger, Options
 from assets.stores.parity.side import NO_ROWS, Prints, Scans, Side
-from transforms.canonical import Kind
-from transforms.parity_cells import Print
-from transforms.parity_contract import RefusedError
-from transforms.parity_grid import Cut, Grid
-from transforms.parity_proof import Partition
+from transforms.parity.canonical import Kind
+from transforms.parity.cells import Print
+from transforms.parity.contract import RefusedError
+from transforms.parity.grid import Cut, Grid
+from transforms.parity.proof import Partition
 from transforms.resequence import side_by_side
 
 WHOLE = "all"

@@ -12,12 +12,12 @@ from typing import Protocol
 
 from assets.stores.counting import Passed, unheard
 from assets.stores.parity.side import READING, Reading
-from transforms.parity_cells import Cells
-from transforms.parity_contract import Contract
-from transforms.parity_grid import Grid
-from transforms.parity_proof import Partition
-from transforms.parity_verdict import Row, never_refused
-from transforms.parity_waivers import Waiver
+from transforms.parity.cells import Cells
+from transforms.parity.contract import Contract
+from transforms.parity.grid import Grid
+from transforms.parity.proof import Partition
+from transforms.parity.verdict import Row, never_refused
+from transforms.parity.waivers import Waiver
 
 
 class CellLedger(Protocol):

@@ -12,8 +12,8 @@ from assets.stores.parity.dsn import SCHEMES, quoted_table, redacted, split_tabl
 from assets.stores.parity.duckdb_side import DuckDBSide
 from assets.stores.parity.postgres_side import PostgresSide
 from assets.stores.parity.side import READING, Reading, Side
-from transforms.canonical_sql import literal
 from transforms.errors import UsageError
+from transforms.parity.canonical_sql import literal
 
 _DUCKDB = re.compile(r"(?:duckdb:)?(?P<path>.+?\.(?:duckdb|ddb|db))/(?P<table>[^/]+)")
 _ALLOWED = "postgresql://host/db/table, env:DSN_VARIABLE/table, file.duckdb/table, files.parquet"

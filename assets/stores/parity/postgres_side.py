@@ -31,7 +31,8 @@ from assets.stores.parity.side import (
 )
 from assets.stores.parity.sql_side import SQLSide
 from assets.stores.parity.staging import Stage
-from transforms.canonical_self_test import (
+from transforms.errors import TargetError
+from transforms.parity.canonical_self_test import (
     EXAMPLE,
     EXAMPLE_CONTRACT,
     VECTOR_CONTRACT,
@@ -39,13 +40,12 @@ from transforms.canonical_self_test import (
     check_vectors,
     vectors,
 )
-from transforms.canonical_sql import literal
-from transforms.canonical_types import Declared, postgres_column_type
-from transforms.errors import TargetError
-from transforms.parity_cells import Print
-from transforms.parity_contract import Contract, RefusedError
-from transforms.parity_repair_sql import DOOMED, STAGED, postgres_repair
-from transforms.parity_sql import PostgresDialect, Relation, bulk_query, cells_query, rows_query
+from transforms.parity.canonical_sql import literal
+from transforms.parity.canonical_types import Declared, postgres_column_type
+from transforms.parity.cells import Print
+from transforms.parity.contract import Contract, RefusedError
+from transforms.parity.repair_sql import DOOMED, STAGED, postgres_repair
+from transforms.parity.sql import PostgresDialect, Relation, bulk_query, cells_query, rows_query
 
 # The parallel plan and the JIT cost more CPU than they save on these queries.
 _SNAPSHOT = (

@@ -1,6 +1,6 @@
 """The repair: what the proof found is mended in the target, and what was touched is proved again.
 
-Here belongs the order of the steps. Which rows are written and which removed is ``parity_plan``.
+Here belongs the order of the steps. Which rows are written and which removed is ``parity.plan``.
 """
 
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from assets.stores.parity.options import Options
 from assets.stores.parity.side import Side
 from assets.stores.parity.staging import Stage
 from transforms.errors import UsageError
-from transforms.parity_cells import Cells, bad_buckets
-from transforms.parity_plan import REMOVALS_WITHOUT_APPROVAL, Action, Plan, Planner
-from transforms.parity_proof import Partition, Proof
-from transforms.parity_verdict import Difference, changed_marks, matched
+from transforms.parity.cells import Cells, bad_buckets
+from transforms.parity.plan import REMOVALS_WITHOUT_APPROVAL, Action, Plan, Planner
+from transforms.parity.proof import Partition, Proof
+from transforms.parity.verdict import Difference, changed_marks, matched
 
 
 def repair(

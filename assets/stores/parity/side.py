@@ -1,7 +1,7 @@
 """One side of a proof, whatever store it is: what the engine may ask of it.
 
 Here belong the interface and what every side does with the answers. The queries are made in
-``transforms.parity_sql``; each kind of store has a module of its own.
+``transforms.parity.sql``; each kind of store has a module of its own.
 """
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from assets.stores.counting import Passed, unheard
 from assets.stores.parity.staging import Stage
-from transforms.canonical import Kind
-from transforms.canonical_sql import literal
-from transforms.canonical_types import Declared
-from transforms.parity_cells import Cell, Cells, Print
-from transforms.parity_contract import Contract
-from transforms.parity_grid import Cut
+from transforms.parity.canonical import Kind
+from transforms.parity.canonical_sql import literal
+from transforms.parity.canonical_types import Declared
+from transforms.parity.cells import Cell, Cells, Print
+from transforms.parity.contract import Contract
+from transforms.parity.grid import Cut
 
 BATCH_ROWS = 4_096
 Frames = Generator[pl.DataFrame, None, None]

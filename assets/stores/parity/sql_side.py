@@ -12,13 +12,13 @@ import polars as pl
 
 from assets.stores.counting import Passed, unheard
 from assets.stores.parity.side import NO_ROWS, Frames, Prints, Scans, condition
-from transforms.canonical_sql import quoted
-from transforms.canonical_types import Declared
-from transforms.parity_cells import Cells
-from transforms.parity_contract import Contract, RefusedError
-from transforms.parity_descent import DIGESTS
-from transforms.parity_grid import Cut
-from transforms.parity_sql import Dialect, Relation, digests_query, rows_query
+from transforms.parity.canonical_sql import quoted
+from transforms.parity.canonical_types import Declared
+from transforms.parity.cells import Cells
+from transforms.parity.contract import Contract, RefusedError
+from transforms.parity.descent import DIGESTS
+from transforms.parity.grid import Cut
+from transforms.parity.sql import Dialect, Relation, digests_query, rows_query
 
 
 class SQLSide(ABC):

@@ -15,9 +15,9 @@ import polars as pl
 import pyarrow as pa
 
 from assets.stores.parity.settings import settle
-from transforms.parity_contract import Contract
-from transforms.parity_plan import Action
-from transforms.parity_repair_sql import DOOMED, STAGED, spelled
+from transforms.parity.contract import Contract
+from transforms.parity.plan import Action
+from transforms.parity.repair_sql import DOOMED, STAGED, spelled
 
 _AT_ONCE = 4_096
 

@@ -24,12 +24,12 @@ from assets.stores.parity.side import READING, Reading, Side
 from assets.stores.parity.stream_side import published_side
 from assets.stores.publishing.delivery import Sink
 from assets.stores.targets.faults import TargetOutageError
-from transforms.canonical_types import Declared
 from transforms.errors import TargetError
-from transforms.parity_cells import bad_buckets
-from transforms.parity_contract import Wish
-from transforms.parity_proof import Partition, Proof
-from transforms.parity_verdict import Row
+from transforms.parity.canonical_types import Declared
+from transforms.parity.cells import bad_buckets
+from transforms.parity.contract import Wish
+from transforms.parity.proof import Partition, Proof
+from transforms.parity.verdict import Row
 from transforms.publication import current
 from transforms.schemas import (
     PUBLISHED_AT_US,

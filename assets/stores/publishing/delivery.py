@@ -30,10 +30,10 @@ from assets.stores.targets.faults import (
     TargetOutageError,
 )
 from assets.stores.targets.target import Published, Target
-from transforms.batch_size import BatchSize
-from transforms.breaker import Answer, Breaker, BreakerOpenError, BreakerState
 from transforms.errors import TargetError
-from transforms.publish_ledger import Note, State, Sums, together
+from transforms.publishing.batch_size import BatchSize
+from transforms.publishing.breaker import Answer, Breaker, BreakerOpenError, BreakerState
+from transforms.publishing.ledger import Note, State, Sums, together
 
 LOG = logging.getLogger("lowwater.publishing")
 # stamina would write its own lines to stdout, which belongs to results.

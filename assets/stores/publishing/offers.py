@@ -11,10 +11,10 @@ from typing import Final, Self
 import polars as pl
 
 from assets.stores.publishing.row_sums import K_LANES, S_LANES, row_lanes, sums_of
-from transforms.canonical import Value, frame
-from transforms.parity_contract import Contract
+from transforms.parity.canonical import Value, frame
+from transforms.parity.contract import Contract
 from transforms.publication import in_lanes
-from transforms.publish_ledger import (
+from transforms.publishing.ledger import (
     Covered,
     DeadLetter,
     Entry,

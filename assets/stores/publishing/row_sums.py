@@ -1,6 +1,6 @@
 """The digests of rows that are about to be published, as numbers that can be summed.
 
-Here belongs the computing of them by DuckDB, in memory; what they prove is ``publish_ledger``.
+Here belongs the computing of them by DuckDB, in memory; what they prove is ``publishing.ledger``.
 """
 
 from typing import Final
@@ -9,9 +9,9 @@ import duckdb
 import polars as pl
 
 from assets.stores.parity.settings import settle
-from transforms.parity_contract import Contract
-from transforms.parity_sql import DuckDBDialect, Relation, lanes_query
-from transforms.publish_ledger import Sums
+from transforms.parity.contract import Contract
+from transforms.parity.sql import DuckDBDialect, Relation, lanes_query
+from transforms.publishing.ledger import Sums
 
 S_LANES: Final = ("s0", "s1", "s2", "s3")
 K_LANES: Final = ("k0", "k1", "k2", "k3")

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 import zstandard
 
 from transforms.errors import SourceError
-from transforms.text_lines import BYTE_ORDER_MARK, PADDING
+from transforms.reading.text_lines import BYTE_ORDER_MARK, PADDING
 
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 4 << 20

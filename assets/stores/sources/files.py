@@ -17,16 +17,16 @@ import polars as pl
 from assets.stores.sources.blocks import Block, HashingReader, blocks, unpacked
 from assets.stores.sources.parquet import parquet_rows, raw_texts
 from assets.stores.sources.storage import Storage, storage_of
-from transforms.byte_slices import INLINE
-from transforms.csv_rows import csv_rows
 from transforms.errors import SourceError
-from transforms.ndjson import ndjson_rows
-from transforms.raw_rows import FAULT, raw_schema, source_columns
+from transforms.reading.byte_slices import INLINE
+from transforms.reading.csv_rows import csv_rows
+from transforms.reading.ndjson import ndjson_rows
+from transforms.reading.raw_rows import FAULT, raw_schema, source_columns
+from transforms.reading.text_lines import split_lines, split_padded
 from transforms.resequence import side_by_side
 from transforms.schemas import LINE, RAW, SEQ, rejected_schema, staged_schema
 from transforms.spec import StreamSpec
 from transforms.staging import Parsed, parse, with_seq
-from transforms.text_lines import split_lines, split_padded
 
 ATTEMPTS = 3
 """How often a file that keeps changing is read."""

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from transforms.errors import SourceError
-from transforms.raw_rows import FAULT, FIELD_PREFIX, field
+from transforms.reading.raw_rows import FAULT, FIELD_PREFIX, field
+from transforms.reading.texts import to_text
 from transforms.schemas import LINE, RAW, SEQ
 from transforms.spec import StreamSpec, TimeColumn
-from transforms.spec_words import nearest
-from transforms.texts import to_text
+from transforms.spec.words import nearest
 
 _NO_TEXT = (pl.Binary, pl.Object, pl.Duration)
 

@@ -36,7 +36,7 @@ from assets.stores.targets.target import (
     Starts,
 )
 from transforms.errors import TargetError
-from transforms.publish_ledger import NO_NOTE, Covered, Note
+from transforms.publishing.ledger import NO_NOTE, Covered, Note
 from transforms.schemas import from_stored, to_stored
 
 PATIENCE_S = 60.0

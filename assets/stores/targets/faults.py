@@ -12,7 +12,7 @@ from typing import Final
 import polars as pl
 
 from transforms.errors import TargetError
-from transforms.fitting import OUT_OF_RANGE, KindError, fitted
+from transforms.publishing.fitting import OUT_OF_RANGE, KindError, fitted
 
 NUL_BYTE: Final = "nul-byte"
 CONSTRAINT: Final = "constraint"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from transforms.canonical_sql import literal
-from transforms.publish_ledger import Covered, DeadLetter, Entry, Note, State
+from transforms.parity.canonical_sql import literal
+from transforms.publishing.ledger import Covered, DeadLetter, Entry, Note, State
 
 BATCHES: Final = "publish_batches"
 NUMBERS: Final = "publication_numbers"

@@ -15,8 +15,8 @@ import polars as pl
 
 from assets.stores.targets.ledger import BATCHES, DEAD, NUMBERS, Execute, Ledger
 from assets.stores.targets.target import AS_OF, CURRENT, KEY, READABLE, REVISIONS
-from transforms.canonical_sql import literal, quoted
 from transforms.errors import TargetError
+from transforms.parity.canonical_sql import literal, quoted
 
 _LONGEST_NAME: Final = 63
 # History is keyed by time first: so it grows at one end of its index, which is cheaper by a sixth.

@@ -29,9 +29,9 @@ from assets.stores.targets.target import (
     Published,
     Starts,
 )
-from transforms.canonical_sql import quoted
 from transforms.errors import TargetError
-from transforms.publish_ledger import NO_NOTE, Covered, Note
+from transforms.parity.canonical_sql import quoted
+from transforms.publishing.ledger import NO_NOTE, Covered, Note
 from transforms.schemas import STORED_INSTANT, from_stored, to_stored
 
 _INCOMING: Final = "lowwater_incoming"

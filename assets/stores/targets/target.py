@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol, Self
 import polars as pl
 
 from assets.stores.parity.side import READING, Reading, Side
-from transforms.publish_ledger import NO_NOTE, Covered, Note
+from transforms.publishing.ledger import NO_NOTE, Covered, Note
 
 # The target of a stream that names none; it is always declared.
 DEFAULT_TARGET: Final = "default"

@@ -22,9 +22,9 @@ from assets.stores.publishing.figures import Figures
 from assets.stores.publishing.offers import Work
 from assets.stores.tables import BATCH, LANE, STAMPS
 from assets.stores.targets.faults import TargetOutageError
-from transforms.batch_size import START
-from transforms.parity_stream import published_contract
+from transforms.parity.stream import published_contract
 from transforms.publication import Batch, take_turns
+from transforms.publishing.batch_size import START
 from transforms.resequence import Envelope, ordered_map
 from transforms.schemas import (
     KEY,
